@@ -79,7 +79,7 @@ bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
 	return true;
 }
 
-/* A homad asks. The answer goes to its UDP port, and says that ours is ours. */
+/* The homad of a peer asks. The answer goes to its UDP port from ours, and so names ours. */
 static void asked(struct homad_thread *t, const struct nic_rx *pkt,
 		  const struct homa_hdr *hdr)
 {

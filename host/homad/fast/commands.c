@@ -14,7 +14,7 @@
 
 const char homad_next_round[] = "next round";
 
-/* The bytes of a message; NULL: there are none there. */
+/* Returns where the bytes of a message are, or NULL if the command names no such memory. */
 static u8 *bytes_at(const struct homad_app *app, const struct homa_sqe *sqe)
 {
 	const struct homad_segment *seg;
@@ -32,7 +32,7 @@ static u8 *bytes_at(const struct homad_app *app, const struct homa_sqe *sqe)
 	return seg->base + sqe->offset;
 }
 
-/* Is this a message at all? Then @bytes is where it lies. */
+/* Can this be a message? Then *@bytes receives where it lies. */
 static const char *check_message(const struct homad_app *app,
 				 const struct homa_sqe *sqe, u8 **bytes)
 {
@@ -46,7 +46,7 @@ static const char *check_message(const struct homad_app *app,
 	return NULL;
 }
 
-/* What the RPC will send from; false: there is no room for a copy. */
+/* Sets what the RPC will send from; returns false if there is no room for a copy. */
 static bool take_bytes(struct homad_thread *t, struct homad_app *app,
 		       const struct homa_sqe *sqe, u8 *bytes, u8 **out)
 {
@@ -61,7 +61,7 @@ static bool take_bytes(struct homad_thread *t, struct homad_app *app,
 	return true;
 }
 
-/* The message will not be sent. */
+/* Frees what take_bytes() took, of a message that will not be sent. */
 static void drop_bytes(struct homad_thread *t, struct homad_app *app,
 		       const struct homa_sqe *sqe, u8 *out)
 {
@@ -225,7 +225,7 @@ static bool reject_rpc(struct homad_thread *t, struct homad_app *app, u64 token,
 		homa_rpc_forget(&t->ctx, handle);
 	else if (homa_rpc_reject(&t->ctx, handle, error, at_first(1), &rpc))
 		return false;
-	/* What has ended gives its slot back when it is reaped. */
+	/* An RPC that has ended gives its slot back when it is reaped. */
 	if (!rpc)
 		return false;
 	priv = homa_rpc_priv(rpc);

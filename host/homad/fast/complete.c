@@ -26,7 +26,8 @@ void homad_unready(struct homad_rpc *priv)
 		homa_list_del(&priv->ready);
 }
 
-/* What HOMA_CTL_READY_FD and blocked receives of shared messages wait for. */
+/* Returns which sleepers of the application an event of this RPC wakes: those who wait for
+ * shared messages sleep on if it is private. */
 static u32 want_of(const struct homad_rpc *priv)
 {
 	return priv->is_private ? HOMA_SHM_ARM_ANY :
@@ -135,7 +136,7 @@ bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
 	return true;
 }
 
-/* The engine is done with an RPC that an application knows of. */
+/* Called when the engine ends an RPC that an application knows of. */
 void homad_forget(struct homad_thread *t, struct homad_rpc *priv)
 {
 	struct homad_app *app = priv->app;
@@ -164,7 +165,7 @@ u64 homad_slot_new(struct homad_app *app, struct homa_handle handle)
 	slot = &app->server_slots[index];
 	app->server_free = index + 1 + slot->next;
 	slot->handle = handle;
-	/* Never 0, and another one each time the place is used. */
+	/* The cookie is never 0, and differs each time the place is used. */
 	slot->cookie++;
 	slot->token = slot->cookie << 16 | index;
 	HOMA_WRITE_ONCE(app->unanswered, app->unanswered + 1);
@@ -254,7 +255,7 @@ HOMA_STATIC_ASSERT((int)HOMA_EV_REQUEST == (int)HOMA_CQE_REQUEST &&
 			   (int)HOMA_EV_FAILED == (int)HOMA_CQE_FAILED,
 		   "kinds are the same");
 
-/* Give one message to the application; false: not now. */
+/* Gives one message to the application; returns false if it cannot be given now. */
 static bool tell_message(struct homad_thread *t, struct homad_app *app,
 			 struct homad_rpc *priv)
 {
@@ -262,7 +263,7 @@ static bool tell_message(struct homad_thread *t, struct homad_app *app,
 
 	if (priv->event == HOMA_EV_REQUEST) {
 		if (app->server_free == app->max_rpcs)
-			return false; /* its quota of unanswered requests */
+			return false; /* it has as many unanswered requests as its quota allows */
 		priv->token = homad_slot_new(app, priv->handle);
 	}
 	homad_unready(priv);
@@ -376,8 +377,8 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 }
 
 /*
- * The ring is full and more is waiting: ask to be told when that changes. Seen
- * again in each turn of the application's, see rings.c.
+ * The completion ring is full and more is waiting. rings.c looks in each turn of the
+ * application whether that has changed.
  */
 static void ring_full(struct homad_app *app)
 {
@@ -401,7 +402,7 @@ void homad_deliver(struct homad_thread *t)
 		    !HOMA_READ_ONCE(app->evicted) && !deliver(t, app))
 			ring_full(app);
 		homad_unlock(app);
-		/* It will answer soon. */
+		/* The application will answer soon, so its rings are polled. */
 		homad_poll_app(t, app);
 	}
 }

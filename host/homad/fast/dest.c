@@ -35,7 +35,8 @@ bool homad_unspecified(const struct homa_addr *addr)
 	return !memcmp(addr->ip, any, 16) || !memcmp(addr->ip, any_v4, 16);
 }
 
-/* The port over @ifindex that this thread serves, else any over it. */
+/* Returns the port of the device @ifindex that this thread serves, or else another port of
+ * the device, or NULL. */
 static struct homad_port *port_over(struct homad_thread *t, int ifindex)
 {
 	struct homad_port *any = NULL;
@@ -88,7 +89,7 @@ static void name_ourselves(struct homa_addr *addr)
 		memcpy(addr->ip + 13, "\0\0\1", 3);
 }
 
-/* What the kernel says, @q, in our ports. */
+/* Finds the port for the route that the kernel has given in @q. */
 static int resolve(struct homad_thread *t, const struct homad_question *q,
 		   struct homa_addr *addr, struct homad_port **port)
 {
@@ -126,7 +127,7 @@ static bool unused(const struct homad_dest *dest, u64 now)
 	return !dest->checked || homa_since(now, dest->used) > UNUSED_NS;
 }
 
-/* Nobody but its user has sent to it of late. */
+/* Has only the entry's own user sent to the destination of late? */
 static bool own(const struct homad_dest *dest, u64 now)
 {
 	return !dest->others_at || homa_since(now, dest->others_at) > UNUSED_NS;
@@ -146,7 +147,8 @@ static bool older(const struct homad_dest *a, const struct homad_dest *b)
 	return !b || a->used < b->used;
 }
 
-/* The entry of @user that is his alone and was used longest ago; NULL: none. */
+/* Of the entries that only @user uses, returns the one that was used longest ago, or NULL;
+ * *@count receives how many there are. */
 static struct homad_dest *own_in(struct homad_dest *set, uid_t user, u64 now,
 				 u32 *count)
 {
@@ -164,7 +166,8 @@ static struct homad_dest *own_in(struct homad_dest *set, uid_t user, u64 now,
 	return found;
 }
 
-/* One of who has the most in the set, @count; what several send to goes last. */
+/* Returns an entry of the user who has the most entries in the set, preferably one that
+ * nobody else uses and the oldest of those; *@count receives how many that user has. */
 static struct homad_dest *most_in(struct homad_dest *set, u64 now, u32 *count)
 {
 	struct homad_dest *found = NULL;
@@ -184,9 +187,9 @@ static struct homad_dest *most_in(struct homad_dest *set, u64 now, u32 *count)
 }
 
 /*
- * A user replaces an entry of his own, unless another has two more in the set than he,
- * or he has none. So ever so many destinations of one take from another who has few
- * nothing in a set, or once and not again.
+ * A user replaces an entry of his own, unless he has none or another has two more in the set
+ * than he. So a user with very many destinations takes at most one entry of a set from a user
+ * who has few there.
  */
 static struct homad_dest *place_in(struct homad_dest *set, uid_t user, u64 now)
 {
@@ -229,7 +232,8 @@ static int answered(struct homad_thread *t, void *arg)
 	return homad_dest_learn(t, q);
 }
 
-/* Without a thread for routes: @t is not running, or all of homad ends. */
+/* Asks the kernel on this thread, when no thread for routes can: the fast-path thread is not
+ * running, or homad ends. */
 static void ask_here(struct homad_question *q)
 {
 	q->error = nic_route_get(&q->thread->rtnl, &q->addr, 0, &q->route);
@@ -254,8 +258,8 @@ void homad_ask_route(struct homad *d, struct homad_question *q)
 	homad_ring_routes(d);
 }
 
-/* Of each user one question is under way, so that one who sends to ever new destinations
- * leaves room for others. */
+/* Each user has at most one question under way, so that a user who sends to ever new
+ * destinations leaves room for others. */
 static struct homad_question *question_of(struct homad_dests *dests, uid_t user)
 {
 	struct homad_question *unused = NULL;

@@ -53,7 +53,8 @@ static void copy_in(struct homad_app *app, const u32 *pages, u32 n,
 	}
 }
 
-/* An entry with the message in @app's pool; NULL: no room now. */
+/* Copies the message into @app's pool and returns a completion entry for it, or NULL if there
+ * is no room now. */
 static struct homa_cqe *deliver_bytes(struct homad_thread *t,
 				      struct homad_app *app, const u8 *bytes,
 				      u32 length)
@@ -87,7 +88,7 @@ static void put_address(struct homa_cqe *cqe, const struct homad_direct *d,
 
 /* ---- the record of one RPC ---- */
 
-/* Its home looks at this without the lock. */
+/* Tells the client's home thread, which looks without the lock, whether responses wait. */
 static void note_waiting(struct homad_app *client)
 {
 	homad_hold_back(client, HOMAD_NO_ROOM,
@@ -146,7 +147,7 @@ static void end(struct homad_thread *t, struct homad_direct *d)
 	homa_slab_put(&t->directs, d);
 }
 
-/* The client hears of it; the server may go on, and answers in vain. */
+/* Ends the client's RPC with an error; the server may go on, and its answer is dropped. */
 static void fail(struct homad_thread *t, struct homad_direct *d, int error)
 {
 	struct homad_app *client = d->client;
@@ -178,7 +179,8 @@ static void unlock_both(struct homad_app *a, struct homad_app *b)
 		homad_unlock(b);
 }
 
-/* Who else has to do with it; after the server has answered that is the lender. */
+/* Returns the attachment at the other end of the RPC. When the server has answered, this is
+ * the one whose memory the response waits in, if any. */
 static struct homad_app *other_end(const struct homad_direct *d, bool client)
 {
 	if (!client)
@@ -195,7 +197,7 @@ static struct homad_direct *at_token(struct homad_app *app, u64 token, bool clie
 	return slots->token == token ? slots->direct : NULL;
 }
 
-/* The RPC at @token with both its ends locked; NULL: there is none, and no lock. */
+/* Returns the RPC at @token with both its ends locked, or NULL and locks nothing. */
 static struct homad_direct *lock_rpc(struct homad_app *app, u64 token,
 				     bool client, struct homad_app **other)
 {
@@ -230,7 +232,7 @@ static bool takes_requests(const struct homad_app *app)
 	       homa_list_empty(&app->ready[HOMAD_READY_REQUESTS]);
 }
 
-/* Both ends know of it from now on. */
+/* Enters a new RPC into the slots of both ends. */
 static void enter(struct homad_thread *t, struct homad_direct *d,
 		  struct homad_app *client, struct homad_app *server,
 		  const struct homa_sqe *sqe, u64 id)
@@ -330,7 +332,7 @@ bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 
 /* ---- reply ---- */
 
-/* Give the response to the client; false: it has no room now. */
+/* Gives the response to the client; returns false if the client has no room now. */
 static bool finish(struct homad_thread *t, struct homad_direct *d,
 		   const u8 *bytes, u32 length)
 {
@@ -353,7 +355,7 @@ static bool finish(struct homad_thread *t, struct homad_direct *d,
 	return true;
 }
 
-/* Its home must look at @client's rings until there is. */
+/* Has the home thread of @client look at its rings until there is room. */
 static void look_for_room(struct homad_thread *t, struct homad_app *client)
 {
 	u64 one = 1;
@@ -364,7 +366,8 @@ static void look_for_room(struct homad_thread *t, struct homad_app *client)
 		return; /* the counter is full: its home has heard of that */
 }
 
-/* The client has no room: keep the response, short ones as a copy on its account. */
+/* Keeps a response for which the client has no room; of a short one, a copy is charged to the
+ * client's user. */
 static bool wait_for_room(struct homad_thread *t, struct homad_direct *d,
 			  struct homad_app *server, const struct homa_sqe *sqe,
 			  u8 *bytes)
@@ -397,7 +400,7 @@ answer(struct homad_thread *t, struct homad_direct *d, struct homad_app *server,
 
 	leave_server(t, d);
 	HOMAD_PROBE4(reply, server->id, sqe->token, sqe->length, !d->client);
-	/* Those that wait already are first. */
+	/* Responses that wait already come first. */
 	done = !d->client || (homa_list_empty(&d->client->direct_waiting) &&
 			      finish(t, d, bytes, sqe->length));
 	if (!done && wait_for_room(t, d, server, sqe, bytes))
@@ -456,7 +459,8 @@ bool homad_direct_reject(struct homad_thread *t, struct homad_app *server,
 	return true;
 }
 
-/* The first that waits, with its ends locked; NULL: there is none, and no lock. */
+/* Returns the first RPC whose response waits, with both its ends locked, or NULL and locks
+ * nothing. */
 static struct homad_direct *lock_waiting(struct homad_app *client,
 					 struct homad_app **lender)
 {
@@ -506,7 +510,7 @@ bool homad_direct_abort(struct homad_thread *t, struct homad_app *client,
 	return true;
 }
 
-/* Any RPC of @app's, with its ends locked; NULL: there is none, and no lock. */
+/* Returns any RPC of @app's, with both its ends locked, or NULL and locks nothing. */
 static struct homad_direct *lock_any(struct homad_app *app,
 				     struct homad_app **other, bool *client)
 {
@@ -538,7 +542,7 @@ void homad_direct_close(struct homad_thread *t, struct homad_app *app)
 	struct homad_direct *d;
 	bool client;
 
-	/* Also those that it has not answered, and responses in its memory. */
+	/* These include requests that it has not answered, and responses in its memory. */
 	while ((d = lock_any(app, &other, &client))) {
 		if (client)
 			leave_client(t, d);

@@ -9,7 +9,7 @@
 /* In one round at most so many held streams go on. */
 #define TURN_STREAMS 64u
 
-/* False: it waits no longer. */
+/* Lets a stream use its tokens; returns whether it still waits for more. */
 static bool goes_on(struct homad_thread *t, struct homad_stream *stream)
 {
 	struct homad_app *app = stream->home->app;
@@ -28,14 +28,15 @@ static bool nothing(const struct homad_limit *limit)
 	       (!limit->receive.rate || limit->receive.tokens <= 0);
 }
 
-/* One after the other, each with some bytes; those that are not through go to the end. */
+/* Lets at most @budget streams of the limit go on in turn, each with some bytes. Those that
+ * still wait go to the end of the list. Returns how many had their turn. */
 static u32 serve(struct homad_thread *t, struct homad_limit *limit, u32 budget)
 {
 	struct homa_list turn, *node;
 	u32 done = 0;
 
 	homa_list_init(&turn);
-	/* Each once: who is held again comes behind those that have not been. */
+	/* A stream that is held again waits in @turn, so each has one turn. */
 	while (done < budget && !nothing(limit) &&
 	       (node = homa_list_pop(&limit->held))) {
 		homa_list_add_tail(&turn, node);
@@ -58,7 +59,7 @@ void homad_limits_round(struct homad_thread *t)
 	if (likely(t->ctx.now < tcp->held_at))
 		return;
 	tcp->held_at = TAS_NEVER;
-	/* Not always the same one first. */
+	/* Another limit is served first in each round. */
 	node = homa_list_pop(&tcp->held);
 	if (node)
 		homa_list_add_tail(&tcp->held, node);
@@ -75,7 +76,8 @@ void homad_limits_round(struct homad_thread *t)
 			homa_list_del(&limit->node);
 			continue;
 		}
-		/* It seemed to hold none when one of those that had their turn ended. */
+		/* serve() had emptied @held for a moment, and a stream that ended then has
+		 * taken the limit out of the list. */
 		if (!homa_list_linked(&limit->node))
 			homa_list_add_tail(&tcp->held, &limit->node);
 		tcp->held_at = homa_min_u64(tcp->held_at,
@@ -108,7 +110,7 @@ int homad_limits_change(struct homad_thread *t, void *arg)
 					 homad_policy_connect(s->policy,
 							      pair->remote,
 							      pair->remote_port));
-		/* Perhaps it has none now; else it is held again. */
+		/* The stream may have no limit now; else it is held again. */
 		if (held)
 			goes_on(t, stream);
 	}

@@ -8,7 +8,8 @@
 
 #define PLACES (HOMA_SHM_SQS + 2u)
 
-/* As many as @asked, or as @usual; false: out of bounds, or no power of two. */
+/* Chooses @asked, or @usual if that is 0; returns false if it is out of bounds or no power of
+ * two. */
 static bool size_of(u32 asked, u32 usual, u32 min, u32 max, u32 *entries)
 {
 	*entries = asked ? asked : usual;

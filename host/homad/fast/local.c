@@ -50,7 +50,7 @@ static int batch(struct homad_thread *t, struct homad_port *port)
 
 		pkt->data = desc->hdr;
 		pkt->len = desc->hdr_len + desc->length;
-		pkt->src = &desc->dst; /* we are both ends */
+		pkt->src = &desc->dst; /* both ends have the same address */
 		pkt->prio = desc->prio;
 		if (unlikely(t->trace))
 			record(t, port, desc, payload_of(desc));

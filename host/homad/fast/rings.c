@@ -17,7 +17,7 @@ static u32 read_once(const u32 *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-/* Pages that the application gives back. */
+/* Takes pages of the receive pool that the application gives back; returns how many. */
 static u32 releases(struct homad_thread *t, struct homad_app *app)
 {
 	struct homa_shm_ring *ring = &app->queues->release;
@@ -101,8 +101,8 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 	return done;
 }
 
-/* The application says that it writes to so many rings; at most HOMA_SHM_SQS. Those after
- * the first @rings_backed have no memory behind them yet. */
+/* Returns how many rings the application says that it writes to, at most HOMA_SHM_SQS. Those
+ * after the first @rings_backed have no memory behind them yet. */
 static u32 rings_named(const struct homad_app *app)
 {
 	u32 sqs = __atomic_load_n(&app->queues->sqs, __ATOMIC_RELAXED);
@@ -160,7 +160,8 @@ static bool nothing_new(const struct homad_app *app)
 	       !HOMA_READ_ONCE(app->held_back);
 }
 
-/* From here on who submits rings anew: all that was submitted without that is seen now. */
+/* Takes the bell back. Whoever submits after this rings it anew, and everything submitted
+ * before is seen now. */
 static void quiet_bell(struct homad_thread *t, struct homad_app *app)
 {
 	u32 *bell = &app->queues->sq[0].bell;
@@ -169,7 +170,8 @@ static void quiet_bell(struct homad_thread *t, struct homad_app *app)
 		return;
 	__atomic_store_n(bell, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* The first time: heads may have moved since it was set, and nobody looked. */
+	/* The application has just asked to be told of room: heads may have moved after it asked,
+	 * before homad knew. */
 	if (unlikely(!app->asks_room &&
 		     (__atomic_load_n(&app->queues->armed, __ATOMIC_RELAXED) &
 		      HOMA_SHM_ARM_ROOM))) {
@@ -178,7 +180,7 @@ static void quiet_bell(struct homad_thread *t, struct homad_app *app)
 	}
 }
 
-/* Completions wait for what the application has consumed or given back. */
+/* Completions wait for room: looks whether the application has made some. */
 HOMA_RARE static void look_at_held_back(struct homad_thread *t,
 					struct homad_app *app)
 {
@@ -261,7 +263,7 @@ void homad_turns_of_rings(struct homad_app *app)
 			return;
 }
 
-/* In any ring, whether or not the bell was rung. */
+/* Is there an entry in any submission ring, whether or not the bell was rung? */
 static bool something_waits(const struct homad_app *app)
 {
 	const struct homa_shm_header *h = app->queues;

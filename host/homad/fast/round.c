@@ -12,7 +12,7 @@
 #define TIMER_LAG 500000u
 #define TIMER_BUDGET 64u
 
-/* Shards are shared out over the active threads. */
+/* Runs the timers of this thread's shards, which are shared out over the active threads. */
 static u64 run_timers(struct homad_thread *t)
 {
 	u32 shards = homa_engine_shards(t->d->engine);
@@ -88,13 +88,14 @@ static void icmp(struct homad_thread *t)
 		homad_icmp(t, t->ports[i]);
 }
 
-/* TCP may send by it, and something of TCP's waits. */
+/* Does something of TCP's wait that may be sent by this port? */
 static bool has_tcp(const struct homad_thread *t, const struct homad_port *port)
 {
 	return unlikely(t->tcp) && !port->encap && tas_first_out(&t->tcp->engine);
 }
 
-/* @all: ask every port; else only those that wait for room or the pacer, or have TCP. */
+/* Sends what waits. If @all is set, every port is asked, else only those that wait for room or
+ * the pacer, or have TCP. Returns how much was sent. */
 static int send(struct homad_thread *t, bool all)
 {
 	int n = 0;
@@ -125,7 +126,7 @@ static void watch_starved(struct homad_thread *t)
 
 	if (unlikely(waits != t->waits_seen)) {
 		t->waits_seen = waits;
-		/* It may be at home with another thread. */
+		/* The application may belong to another thread. */
 		for (i = 0; i < t->d->num_threads; i++)
 			HOMA_WRITE_ONCE(t->d->threads[i]->some_starved, true);
 	}
@@ -154,7 +155,7 @@ static void overdue(struct homad_thread *t, u32 received)
 	run_timers(t);
 }
 
-/* Returns how much was done; 0: nothing to do now. */
+/* Does one round of the thread's work; returns how much was done, 0 if there was nothing. */
 int homad_round(struct homad_thread *t)
 {
 	int done, received;
@@ -198,7 +199,7 @@ int homad_round(struct homad_thread *t)
 	return done;
 }
 
-/* When a round is needed if nothing comes in, exact; HOMA_NEVER. */
+/* Returns the time at which a round is needed if nothing comes in, ns, or HOMA_NEVER. */
 u64 homad_next_deadline(struct homad_thread *t)
 {
 	u64 next;

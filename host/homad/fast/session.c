@@ -86,7 +86,7 @@ static void set_rings(struct homad_app *app, u32 rings)
 	app->stages_end = rings < HOMA_SHM_SQS ? rings * HOMA_SHM_STAGE : ~(u32)0;
 }
 
-/* Which parts of its memory may be touched. */
+/* Tells the engine and the rings which parts of the attachment's memory may be touched. */
 static void set_backed(struct homad_thread *t, struct homad_app *app, u32 pages)
 {
 	if (!app->pool_backed)
@@ -149,7 +149,7 @@ void homad_session_free(struct homad_app *app)
 	free(app->pool_mem);
 	app->sock = NULL;
 	app->pool_mem = NULL;
-	/* Else it is the slow path's. */
+	/* If @tables_bytes is set, the slow path made the memory and frees it. */
 	if (!app->tables_bytes) {
 		free(app->client_slots);
 		app->client_slots = NULL;
@@ -158,7 +158,7 @@ void homad_session_free(struct homad_app *app)
 	app->freed = NULL;
 }
 
-/* Those with whom it shares its port get its requests from now on. */
+/* The attachments with which it shares its port get its requests from now on. */
 static void leave_to_others(struct homad_app *app)
 {
 	if (app->shares)
@@ -169,7 +169,7 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 {
 	if (app->phase != HOMAD_APP_OPEN)
 		return;
-	/* Nobody gives it anything from here on. */
+	/* Once its phase has changed, no thread gives it anything. */
 	homad_lock(app);
 	app->phase = HOMAD_APP_CLOSING;
 	homad_unlock(app);
@@ -235,7 +235,7 @@ void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 	tell_home(t, app);
 }
 
-/* Ends those that were evicted, whichever thread has noticed. */
+/* Ends the attachments of this thread that were evicted, whichever thread noticed it. */
 static void close_evicted(struct homad_thread *t)
 {
 	struct homa_list *node = t->apps.next;
@@ -265,7 +265,7 @@ static void hand_over(struct homad *d, struct homad_app *app)
 		return; /* the counter is full: it is readable */
 }
 
-/* Does no thread have anything of it? */
+/* Has every thread let go of the attachment? */
 static bool let_go(struct homad_app *app)
 {
 	bool free;
@@ -367,7 +367,7 @@ int homad_session_pool(struct homad_thread *t, void *arg)
 
 	if (app->phase != HOMAD_APP_OPEN)
 		return -ESHUTDOWN;
-	/* Who delivers to it on another thread looks at the pool. */
+	/* Another thread that delivers to it looks at the pool. */
 	homad_lock(app);
 	rc = app->counters.rx_bytes || !homa_sock_idle(app->sock) ?
 		     -EBUSY :
@@ -425,7 +425,7 @@ int homad_session_wires(struct homad_thread *t, void *arg)
 
 	if (app->phase != HOMAD_APP_OPEN || app->evicted)
 		return -ESHUTDOWN;
-	/* Who delivers to it on another thread writes to them. */
+	/* Another thread that delivers to it writes to them. */
 	homad_lock(app);
 	wires->wake_fd = exchange_fd(&app->wake_fd, wires->wake_fd);
 	wires->ready_fd = exchange_fd(&app->ready_fd, wires->ready_fd);

@@ -31,7 +31,7 @@ static struct homad_stream *named(struct homad_streams *s,
 		       NULL;
 }
 
-/* The same of one that is another attachment's. */
+/* Returns the alias that the command names, of a stream that is another attachment's. */
 static struct homad_alias *named_alias(struct homad_streams *s,
 				       const struct homa_stream_command *c)
 {
@@ -205,7 +205,7 @@ static int connect_from_some_port(struct homad_thread *t,
 	return -EADDRNOTAVAIL;
 }
 
-/* Where it comes from: as the application wants it, if that is an address of the device. */
+/* Chooses the local address: the one that the application wants, if the device has it. */
 static int choose_source(struct nic *nic, const struct homa_stream_end *wanted,
 			 const struct homa_addr *to, u8 local[16])
 {
@@ -223,7 +223,8 @@ static int choose_source(struct nic *nic, const struct homa_stream_end *wanted,
 	return 0;
 }
 
-/* What rules say: 0 with the part that does, -EOPNOTSUPP: nothing, -EACCES, -ENOBUFS. */
+/* Asks the rules. Returns 0 and the part of the policy that takes the connection, -EOPNOTSUPP
+ * if no rule is for it, -EACCES if one denies it, or -ENOBUFS if a limit is reached. */
 static int ask_rules(struct homad_thread *t, const struct homad_policy *policy,
 		     const struct homa_stream_end *remote, int *part)
 {
@@ -267,7 +268,7 @@ static int find_way(struct homad_thread *t, const struct homad_streams *s,
 	*local = port == t->d->local;
 	if (*local)
 		return homad_tcp_local_way(t, s, &c->local, pair);
-	/* By no device: that is the kernel's. */
+	/* No device of homad leads there, so the connection is left to the kernel. */
 	if (!port->nic || port->encap)
 		return -EOPNOTSUPP;
 	return choose_source(port->nic, &c->local, &to, pair->local);

@@ -104,7 +104,7 @@ void homad_stream_events(struct homad_thread *t)
 
 /* ---- the event ring ---- */
 
-/* As of now: they are not worth more than one look for each event. */
+/* Writes facts of the connection as of now to the slot; this is done once for each event. */
 static void show_facts(const struct homad_stream *stream,
 		       struct homa_stream_slot *slot)
 {
@@ -137,7 +137,7 @@ static void put(struct homad_streams *s, u16 kind,
 	show_facts(stream, &s->slots[stream->slot]);
 }
 
-/* One event of @stream, if it needs one. */
+/* Writes one event of @stream, if it needs one. */
 static void put_news(struct homad_thread *t, struct homad_streams *s,
 		     struct homad_stream *stream)
 {
@@ -158,7 +158,7 @@ static void put_news(struct homad_thread *t, struct homad_streams *s,
 	}
 }
 
-/* Events of streams and listeners that are also another's. */
+/* Writes an event of a stream or listener that other attachments have, too. */
 static void put_named(struct homad_streams *s, u16 kind, u32 slot,
 		      u32 generation, u64 token)
 {
@@ -188,7 +188,7 @@ static void put_alias(struct homad_streams *s, struct homad_alias *alias)
 			   &alias->stream->home->slots[alias->stream->slot]);
 }
 
-/* False: there is one more. */
+/* Writes an event of a listener; returns false if another one has to follow. */
 static bool put_hold(struct homad_streams *s, struct homad_hold *hold)
 {
 	if (hold->joined) {

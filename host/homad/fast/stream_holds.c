@@ -37,7 +37,8 @@ struct homad_hold *homad_hold_find(const struct homad_streams *s, u64 number)
 	return NULL;
 }
 
-/* Its connections get slots of another holder from now on, or wait until there is one. */
+/* Chooses the holder whose slots the listener's connections get from now on; without one
+ * they wait. */
 static void choose_home(struct homad_tcp_listener *listener)
 {
 	static const u32 none;
@@ -50,7 +51,8 @@ static void choose_home(struct homad_tcp_listener *listener)
 	listener->here.places = listener->l.places;
 }
 
-/* Those that nobody has taken hear of it, also of this host, however many they are. */
+/* Ends a listener: connections that nobody has accepted are reset, those from this host too,
+ * however many they are. */
 static void end_listener(struct homad_thread *t,
 			 struct homad_tcp_listener *listener)
 {
@@ -72,7 +74,7 @@ static void end_listener(struct homad_thread *t,
 	homad_listener_end(t, listener);
 }
 
-/* It has lost a holder. */
+/* Called when the listener has lost a holder or a ticket: ends it if nobody is left. */
 static void lost_one(struct homad_thread *t, struct homad_tcp_listener *listener)
 {
 	if (homa_list_empty(&listener->holds) && !listener->tickets) {
@@ -103,7 +105,7 @@ void homad_ticket_listener(struct homad_thread *t,
 		lost_one(t, listener);
 }
 
-/* There is no memory to move its bytes to. */
+/* Resets a stream for whose bytes there is no memory in its new home. */
 static void refuse(struct homad_thread *t, struct homad_stream *stream)
 {
 	homa_list_del(&stream->pending);

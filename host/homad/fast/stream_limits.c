@@ -90,7 +90,7 @@ void homad_bucket_fill(struct homad_bucket *bucket, u64 now)
 			      bucket->rate;
 }
 
-/* When there is something to spend that is worth it, ns; TAS_NEVER: there is. */
+/* Returns when there will be USEFUL tokens, ns, or TAS_NEVER if there are already. */
 static u64 filled_at(const struct homad_bucket *bucket)
 {
 	u64 lacks;
@@ -111,7 +111,8 @@ bool homad_limit_full(struct homad_thread *t, struct homad_limit *limit)
 	if (!limit)
 		return false;
 	full = limit->most && limit->connections >= limit->most;
-	/* Each brings a window of its own, which others have used up already. */
+	/* Each new connection brings a window of its own, so none is taken while the others owe
+	 * more than a burst. */
 	if (limit->receive.rate) {
 		homad_bucket_fill(&limit->receive, t->ctx.now);
 		full |= limit->receive.tokens < -limit->receive.burst;
@@ -172,7 +173,7 @@ static void hold(struct homad_thread *t, struct homad_stream *stream)
 		homa_min_u64(t->tcp->held_at, homad_limit_again_at(t, limit));
 }
 
-/* Of @bytes, as many as there are tokens for. */
+/* Returns how many of @bytes there are tokens for. */
 static u32 within(struct homad_thread *t, struct homad_bucket *bucket, u32 bytes)
 {
 	if (!bucket->rate)
@@ -190,7 +191,7 @@ u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream,
 	struct homad_limit *limit = stream->limit;
 	u32 some = within(t, &limit->send, bytes);
 
-	/* Of little, those that wait already have their part first. */
+	/* If there are few tokens, streams that wait already get theirs first. */
 	if (limit->send.rate && limit->send.tokens < USEFUL &&
 	    !homa_list_linked(&stream->held) && !homa_list_empty(&limit->held))
 		some = 0;

@@ -10,7 +10,7 @@
 
 /* ---- letting go ---- */
 
-/* Who has ended may have died with a lock in hand. */
+/* Opens the locks of a stream that a process held when it died. */
 static void open_locks(const struct homad_stream *stream,
 		       const struct homad_streams *s)
 {
@@ -38,7 +38,7 @@ void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream,
 	homad_stream_show_holders(stream);
 }
 
-/* It has one hold less. */
+/* Takes one hold from the stream, and lets it go if it was the last and its home has left. */
 static void unhold(struct homad_thread *t, struct homad_stream *stream, bool reset)
 {
 	stream->holds--;

@@ -60,7 +60,8 @@ u64 homad_streams_bytes(u32 num_slots)
 	return offset_of(num_slots, 4) + (u64)num_slots * 2 * HOMA_STREAM_SPAN;
 }
 
-/* Those that an application has to ask for; homad says what becomes of them. */
+/* Shows the application which connections it has to ask homad for; whether they are taken or
+ * denied homad says then. */
 static void show_rules(const struct homad_policy *policy,
 		       struct homa_stream_area *area)
 {
@@ -144,7 +145,7 @@ static void copy_end(struct homa_stream_end *end, const u8 ip[16], u16 port)
 	end->reserved = 0;
 }
 
-/* The slot's words as they are at the beginning of a stream. */
+/* Sets the fields of the slot to what they are at the beginning of a stream. */
 static void fill_slot(struct homad_stream *stream)
 {
 	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
@@ -166,7 +167,7 @@ static void fill_slot(struct homad_stream *stream)
 	__atomic_store_n(&slot->generation, stream->generation, __ATOMIC_RELEASE);
 }
 
-/* As its rule wants it treated. */
+/* Applies the limits and the congestion control of the stream's rule. */
 static void treat(struct homad_stream *stream,
 		  const struct homad_policy *policy, int part)
 {
@@ -178,7 +179,7 @@ static void treat(struct homad_stream *stream,
 				(u32)policy->part[part].rule.congestion);
 }
 
-/* It has a free slot, which is the stream's from now on. */
+/* Gives the stream a free slot of @s, which must have one. */
 static void take_slot(struct homad_stream *stream, struct homad_streams *s,
 		      int part)
 {
@@ -276,7 +277,7 @@ static struct homa_list *leaving(struct homad_tcp *tcp, u16 port)
 	return &tcp->leaving[port % HOMAD_LEAVING];
 }
 
-/* The slow path may leave its port to the kernel. */
+/* Hands a listener that is over to the slow path, which gives its port back to the kernel. */
 static void give_up(struct homad_tcp *tcp, struct homad_tcp_listener *listener)
 {
 	HOMAD_PUSH(&tcp->gone, listener, next_gone);
@@ -391,7 +392,8 @@ void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
 
 /* ---- listeners ---- */
 
-/* Not any more since its listener began, or not one more. */
+/* Is a new connection refused, because the rules changed after its listener began or because
+ * a limit is reached? */
 static bool is_refused(struct homad_thread *t,
 		       const struct homad_policy *policy, int part)
 {
@@ -407,7 +409,8 @@ bool homad_listener_shared(const struct homad_tcp_listener *listener)
 	return listener->tickets || listener->holds.next != listener->holds.prev;
 }
 
-/* Whoever takes connections of it is told once, until he has found none. */
+/* Tells each holder of the listener once that a connection waits; it is told again after it
+ * has found none. */
 static void offer(struct homad_thread *t, struct homad_tcp_listener *listener)
 {
 	struct homa_list *node;
@@ -423,7 +426,8 @@ static void offer(struct homad_thread *t, struct homad_tcp_listener *listener)
 	}
 }
 
-/* With several holders it waits for the one that takes it; its bytes may come meanwhile. */
+/* Keeps a connection of a listener with several holders until one takes it; its bytes may
+ * come meanwhile. */
 static void park(struct homad_tcp_listener *listener, struct homad_stream *stream)
 {
 	stream->parked = true;
@@ -436,7 +440,7 @@ static void take_in(struct homad_thread *t, struct homad_tcp_listener *listener,
 	struct homad_stream *stream =
 		homad_stream_adopt(t, listener->home, conn, part, local);
 
-	/* Of the only one, if there is one. */
+	/* This is the number of the only holder; with several it is set when one takes it. */
 	stream->token = homa_container_of(listener->holds.next,
 					  struct homad_hold, of_listener)
 				->number;

@@ -25,10 +25,10 @@
 /* In a round the timers of at most so many connections are seen to. */
 #define TIMER_BUDGET 64u
 
-/* Between applications of this host, see tcp_local.c. */
+/* Sets up the engine for connections between applications of this host (tcp_local.c). */
 static void set_local(struct tas_engine *engine)
 {
-	/* What is said arrives at once and is never lost. */
+	/* Segments arrive at once and are never lost. */
 	tas_set(engine, "delack_ms", 0);
 	tas_set(engine, "timestamps", 0);
 	tas_set(engine, "sack", 0);
@@ -40,7 +40,7 @@ static void set_local(struct tas_engine *engine)
 	/* No segment of a former connection is still under way. */
 	tas_set(engine, "time_wait_ms", 1);
 	tas_set(engine, "syn_cookies", 0);
-	/* Who guesses here is an application, and cannot: homad writes the headers. */
+	/* Nobody can guess sequence numbers here, because homad writes all headers. */
 	tas_set(engine, "challenge_acks", 100000);
 	tas_set(engine, "resets", 1000000);
 }

@@ -16,7 +16,7 @@
 #include "fast.h"
 #include "streams.h"
 
-/* So many segments and bytes are moved before others get their turn. */
+/* At most so many segments are moved in a round, before other work gets its turn. */
 #define ROUND_SEGMENTS 256u
 #define ROUND_BYTES (1u << 18)
 
@@ -62,8 +62,8 @@ int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 
 /* ---- segments ---- */
 
-/* @length bytes from position @from of what one application has written to position @to of
- * what the other has got. */
+/* Copies @length bytes from position @from of what one application has written to position
+ * @to of what the other has got. */
 static void copy_over(const struct homad_stream *source, u32 from,
 		      const struct homad_stream *sink, u32 to, u32 length)
 {

@@ -7,7 +7,7 @@
 #include "fast.h"
 #include "streams.h"
 
-/* To position @to of the stream, in two pieces where the buffer ends. */
+/* Copies bytes to position @to of the stream, in two pieces if the buffer ends between them. */
 static void copy_in(const struct homad_stream *stream, const u8 *bytes,
 		    u32 length, u32 to)
 {
@@ -34,7 +34,8 @@ struct homad_stream *homad_tcp_place(struct homad_thread *t,
 			homad_limit_received(stream, copy->length);
 		return stream;
 	}
-	/* Its bytes have no place: to keep silent would be a lie. */
+	/* The engine counts the bytes as received, but there is no place for them, so the peer
+	 * gets a reset. */
 	t->tcp->counters.no_place++;
 	tas_abort(engine, copy->conn);
 	return NULL;

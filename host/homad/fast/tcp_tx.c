@@ -41,7 +41,7 @@ static void flush(struct batch *b)
 	b->n = 0;
 }
 
-/* @length bytes from position @from of what the application has written. */
+/* Returns @length bytes from position @from of what the application has written. */
 static const u8 *payload_of(struct homad_tcp *tcp,
 			    const struct homad_stream *stream, u32 from,
 			    u32 length, int i)
@@ -70,7 +70,7 @@ static void name_ends(struct homad_tcp *tcp, int i, const struct tas_pair *pair)
 	tx->src = &tcp->from[i];
 }
 
-/* One segment of the unit @out, @length bytes of payload at @offset. */
+/* Adds a segment of the unit @out to the batch: @length bytes of payload at @offset. */
 static bool add(struct batch *b, const struct tas_out *out,
 		const struct homad_stream *stream, u32 offset, u32 length)
 {
@@ -105,7 +105,7 @@ static bool add(struct batch *b, const struct tas_out *out,
 	return true;
 }
 
-/* Bytes on the cable for the unit, in @segments pieces. */
+/* Returns the bytes on the cable for the unit in @segments pieces. */
 static u64 wire_bytes(const struct tas_out *out, u32 segments)
 {
 	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -146,7 +146,7 @@ static void send_unit(struct batch *b, const struct tas_out *out)
 				 wire);
 }
 
-/* Every device could take a whole unit beside what is in the batch. */
+/* Can every device take a whole unit beside what is in the batch? */
 static bool have_room(struct homad_thread *t, int waiting)
 {
 	u32 i;
@@ -170,7 +170,7 @@ bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port)
 			return false;
 		if (homad_tcp_port_towards(t, pair) == port)
 			return true;
-		/* It waits for another device, those behind it need not. */
+		/* This unit is for another device; units behind it may be for this one. */
 		if (!tas_pass_out(engine))
 			return false;
 	}

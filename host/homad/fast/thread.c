@@ -96,7 +96,7 @@ int homad_thread_make(struct homad *d, u32 index)
 	homa_list_init(&t->closing);
 	homa_ctx_init(&t->ctx, d->engine, index);
 	homad_now(t);
-	/* No other thread's. */
+	/* No other thread gives these ids. */
 	t->direct_id = (t->ctx.now & ~(u64)(DIRECT_IDS - 1)) + 2 * index;
 	homa_spin_init(&t->spin, d->config.spin_min_us * 1000ull,
 		       d->config.spin_us * 1000ull, t->ctx.now);
@@ -125,7 +125,7 @@ int homad_thread_start(struct homad_thread *t)
 	char name[16];
 	int rc;
 
-	/* Signals are the slow path's. */
+	/* Only the slow path handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	t->active = true;

@@ -116,7 +116,7 @@ static bool wants_packet(const struct homad_trace_want *want, const u8 *peer_ip,
 	return !want->port || want->port == own || want->port == peer;
 }
 
-/* As much of @len bytes at @from as there is still room for. */
+/* Copies as much of @len bytes at @from as there is still room for. */
 static void capture(const struct homad_trace *trace,
 		    struct homad_trace_record *r, const u8 *from, u32 len)
 {

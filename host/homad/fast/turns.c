@@ -61,7 +61,7 @@ static void next_is_first(struct homad_thread *t)
 	homa_list_add_head(&t->users, &user->node);
 }
 
-/* Who has his turn goes to the end; who has not is first next time. */
+/* Returns the first of the list and moves it to the end, so that the others come before it. */
 static struct homa_list *next_turn(struct homa_list *list)
 {
 	struct homa_list *first = list->next;
@@ -99,7 +99,7 @@ static u32 turn_of_user(struct homad_thread *t, struct homad_polled *user,
 	}
 	if (left && user->credit <= 0)
 		t->counters.credit_out++;
-	/* Who got all that he wanted saves nothing for later; who is alone owes nothing. */
+	/* A user who got everything saves no credit; a user who is alone owes nothing. */
 	if (alone || (!left && user->credit > 0))
 		user->credit = 0;
 	return total;
@@ -120,7 +120,8 @@ int homad_commands(struct homad_thread *t)
 	return (int)total;
 }
 
-/* The next polled attachment after @app, NULL first and last. */
+/* Returns the next polled attachment after @app: the first if @app is NULL, NULL after the
+ * last. */
 static struct homad_app *next_polled(struct homad_thread *t, struct homad_app *app)
 {
 	struct homa_list *user;

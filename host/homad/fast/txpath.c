@@ -15,7 +15,8 @@ static int segments(struct homad_thread *t, const struct homa_tx_desc *desc,
 	const struct homad_rpc *priv =
 		desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
 	const u8 *message = NULL;
-	u32 owner = 0; /* nobody: answers to whom we may not know */
+	u32 owner =
+		0; /* no user: some answers go to peers who wrote to nobody here */
 
 	if (priv) {
 		message = priv->out;
@@ -25,7 +26,7 @@ static int segments(struct homad_thread *t, const struct homa_tx_desc *desc,
 				&t->headers[at], HOMAD_TX_BATCH - at);
 }
 
-/* Hand @n packets of @count descriptors over; false: the nic was full. */
+/* Hands @n packets of @count descriptors to the nic; returns false if it was full. */
 static bool transmit(struct homad_thread *t, struct homad_port *port,
 		     const u8 *packets, int count, int n)
 {
@@ -38,7 +39,7 @@ static bool transmit(struct homad_thread *t, struct homad_port *port,
 	return sent >= n;
 }
 
-/* Beside TCP: is it still Homa's turn? */
+/* While TCP waits, too: is it still Homa's turn to send? */
 static bool own_turn(struct homad_thread *t, struct homad_port *port)
 {
 	u64 later;
