@@ -136,7 +136,7 @@ static void guard(struct homad_attachment *a, const struct homad_piece *piece)
 		};
 }
 
-/* It failed, or nobody wants it any more. */
+/* Frees pieces whose making failed or that nobody wants any more. */
 static void unmake(struct homad *d, struct homad_making *making)
 {
 	u32 i;
@@ -173,7 +173,7 @@ static void made(struct homad *d, struct homad_work *work)
 		making->then(d, making);
 		homad_client_answered(d, client);
 	}
-	/* One that never began ends here. */
+	/* An attachment that never began ends here. */
 	if (making->op == HOMA_CTL_ATTACH && a->app.phase == HOMAD_APP_MAKING) {
 		homad_session_free(&a->app);
 		homad_app_drop(d, &a->app);
@@ -240,7 +240,11 @@ int homad_app_memory(struct homad *d, struct homad_client *client, u16 op,
 
 /**
  * struct unmapping - memory on its way back to the kernel
- * @user: on whose account @charged bytes of it are; NULL: none.
+ * @work: The errand for the memory thread.
+ * @base: Where the memory is.
+ * @bytes: The size of the memory.
+ * @charged: So many bytes of it are on the account of @user.
+ * @user: The user whose account is settled when the memory is gone, or NULL.
  */
 struct unmapping {
 	struct homad_work work;
@@ -303,7 +307,7 @@ void homad_app_unmap(struct homad *d, struct homad_app *app, void *base,
 
 /* ---- an attachment ---- */
 
-/* What comes from an application and goes into logs and tables. */
+/* Copies a name, which the application chose and which goes into logs and tables. */
 static void copy_name(char *to, const char *from, size_t size)
 {
 	size_t i;
@@ -334,7 +338,8 @@ int homad_app_wires(struct homad_app *app, int *fds)
 	return fds[HOMA_CTL_FD_KICK] < 0 ? -errno : 0;
 }
 
-/* Ids say nothing about those to other addresses, nor of other attachments. */
+/* Makes the key by which the attachment's ids say nothing about its RPCs to other addresses,
+ * nor about other attachments. */
 static int make_key(struct homad_app *app, char *err, size_t errlen)
 {
 	ssize_t n = getrandom(app->id_key, sizeof(app->id_key), 0);
@@ -343,11 +348,12 @@ static int make_key(struct homad_app *app, char *err, size_t errlen)
 		snprintf(err, errlen, "homad gets no random numbers");
 		return n < 0 ? -errno : -EIO;
 	}
-	app->id_key[0] |= 1; /* two zeros would mean that there is none */
+	app->id_key[0] |= 1; /* a key of zeros would mean that there is no key */
 	return 0;
 }
 
-/* The parts of the queues that one ring needs: all but the entries of the others. */
+/* Returns the parts of the queues that are needed with one submission ring: all but the entries
+ * of the other rings. */
 static struct homad_piece queues(const struct homad_layout *l, u64 bytes)
 {
 	return (struct homad_piece){
@@ -522,7 +528,7 @@ void homad_app_drop(struct homad *d, struct homad_app *app)
 		homad_app_unmap(d, app, app->seg[i].base, app->seg[i].bytes, 0);
 	if (app->tables_bytes)
 		homad_app_unmap(d, app, app->client_slots, app->tables_bytes, 0);
-	/* The account is settled when all of that is done. */
+	/* The user's account is settled when all memory has been given back. */
 	if (a->memory)
 		homad_app_unmap(d, app, NULL, 0, a->memory);
 	close_fd(app->wake_fd);

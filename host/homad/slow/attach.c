@@ -121,7 +121,7 @@ static void process_ready(struct homad *d, struct homad_source *source, u32 even
 
 /* ---- requests ---- */
 
-/* It has asked for something that is not there yet. */
+/* Has the client asked for something that is still being made? */
 static bool expects(const struct homad_client *client)
 {
 	return client->making || client->asking;
@@ -132,7 +132,7 @@ int homad_client_watch(struct homad *d, struct homad_client *client)
 	u32 events = EPOLLRDHUP | EPOLLIN;
 
 	if (expects(client))
-		events = 0; /* only its end, which is always told */
+		events = 0; /* EPOLLHUP, which is always told, is enough */
 	else if (client->out.pending)
 		events = EPOLLOUT;
 	else if (homa_list_linked(&client->waiting))
@@ -140,7 +140,7 @@ int homad_client_watch(struct homad *d, struct homad_client *client)
 	return homad_watch(d, &client->conn, events);
 }
 
-/* Send what is in the outbox. false: the client is gone. */
+/* Sends what is in the outbox; returns false if the client has gone and was freed. */
 static bool flush(struct homad *d, struct homad_client *client)
 {
 	int rc = homad_answer_flush(client);
@@ -342,7 +342,8 @@ no_client:
 	return rc;
 }
 
-/* No descriptor left: without taking the connection the loop would not rest. */
+/* Turns a connection away when homad has no descriptor left: if it were not taken, epoll would
+ * report it again and again. */
 static void refuse_one(struct homad *d, int listen_fd)
 {
 	struct homad_attach *attach = homad_attach(d);

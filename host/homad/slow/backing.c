@@ -32,9 +32,18 @@
 
 /**
  * struct change - memory on its way to an attachment, or from it
- * @pages, @rings: what it has when that is done. @bytes: of the difference.
- * @pools: homad_attachment.pools when it began.
- * @ranges: @num of them to be backed, or, if @back is not set, one to become a hole.
+ * @work: The errand for the memory thread.
+ * @app: The attachment.
+ * @pages: The pages of the pool that have memory behind them afterwards.
+ * @rings: The submission rings that have memory behind them afterwards.
+ * @pools: homad_attachment.pools when the change began, which tells whether the pool is still
+ *	the same one.
+ * @num: The number of entries of @ranges.
+ * @bytes: The bytes by which the attachment's memory changes.
+ * @pool_bytes: As many of them are in the pool.
+ * @back: @ranges get memory; if it is not set, the one range loses its memory.
+ * @rc: 0 or the error of the memory thread.
+ * @ranges: The memory that changes.
  */
 struct change {
 	struct homad_work work;
@@ -57,7 +66,8 @@ static bool ticking(struct homad *d)
 	       !homa_list_empty(&attach->refused);
 }
 
-/* The timer runs while there is somebody to look at. @before: what ticking() said. */
+/* Starts or stops the timer, which runs while there is an attachment to look at. @before is
+ * what ticking() said before the lists changed. */
 static void set_tick(struct homad *d, bool before)
 {
 	bool now = ticking(d);
@@ -101,7 +111,7 @@ static void uncharge(struct homad_attachment *a, u64 bytes)
 	homad_settle(a->user, bytes);
 }
 
-/* It is looked at again with the next tick, and gets its answer then. */
+/* Has the attachment wait for the next tick, at which it is looked at and answered. */
 static void wait_for_tick(struct homad *d, struct homad_attachment *a)
 {
 	bool before = ticking(d);
@@ -112,7 +122,7 @@ static void wait_for_tick(struct homad *d, struct homad_attachment *a)
 	set_tick(d, before);
 }
 
-/* It is there: tell the fast path. */
+/* Called when the memory thread is done: tells the fast path what memory is there. */
 static void more_done(struct homad *d, struct homad_work *work)
 {
 	struct change *change = homa_container_of(work, struct change, work);
@@ -123,14 +133,14 @@ static void more_done(struct homad *d, struct homad_work *work)
 
 	a->changing = false;
 	if (change->rc) {
-		/* Not answered: it would ask again at once. */
+		/* There is no answer yet, or it would ask again at once. */
 		uncharge(a, change->bytes);
 		if (!a->over)
 			wait_for_tick(d, a);
 		goto out;
 	}
 	a->rings_backed = change->rings;
-	/* Of another pool by now: its pages are no more. */
+	/* If the pool was replaced meanwhile, its pages are gone. */
 	if (change->pools == a->pools)
 		a->pool_backed = change->pages;
 	else
@@ -175,7 +185,7 @@ static void add_rings(struct change *change, struct homad_app *app, u32 from)
 	}
 }
 
-/* What a submission ring needs: its entries, and its stage. */
+/* Returns the bytes that a submission ring needs for its entries and its stage. */
 static u64 ring_bytes(const struct homad_attachment *a)
 {
 	return a->layout.entries.submit * (u64)sizeof(struct homa_sqe) +
@@ -201,7 +211,8 @@ static void fit(struct homad *d, const struct homad_attachment *a,
 			(change->rings - a->rings_backed) * ring_bytes(a);
 }
 
-/* Its user has no room. Said once for each time that an attachment begins to wait. */
+/* Has an attachment wait whose user has no room. This is logged each time that an attachment
+ * begins to wait. */
 static void refuse(struct homad *d, struct homad_app *app)
 {
 	struct homad_attachment *a = homad_attachment(app);
@@ -297,7 +308,8 @@ static void less_done(struct homad *d, struct homad_work *work)
 	free(change);
 }
 
-/* Idle for long. false: nothing could be had now. */
+/* Takes memory from an attachment that was idle for long; returns false if none could be
+ * taken now. */
 static bool shrink(struct homad *d, struct homad_attachment *a)
 {
 	struct homad_back back = { .app = &a->app,

@@ -281,7 +281,7 @@ static void op_ready_fd(struct homad *d, struct homad_client *client,
 	int ends[2];
 
 	(void)d;
-	/* Asked again, it is another one, perhaps signalled more often. */
+	/* If it asks again it gets a new pipe, which may be written more often. */
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK)) {
 		homad_answer_error(client, r->op, -errno,
 				   "homad has no file descriptor left: %s",
@@ -423,7 +423,7 @@ static bool understood(struct homad_client *client,
 	return true;
 }
 
-/* What one may ask for that has no attachment yet. */
+/* May a client ask for this that has no attachment yet? */
 static bool is_first(u16 op)
 {
 	return op == HOMA_CTL_ATTACH || op == HOMA_CTL_IMPORT ||

@@ -38,7 +38,8 @@ void homad_fill_attached(struct homad *d, struct homad_app *app,
 	a->rings = record->layout.entries;
 }
 
-/* Where its rings shall be; false: it was told why not. */
+/* Checks the sizes that the client wants for its rings; returns false if they are refused and
+ * the client has been told why. */
 static bool check_rings(struct homad_client *client,
 			const struct homa_ctl_request *r,
 			struct homad_layout *layout)
@@ -66,7 +67,7 @@ static void attach_refused(struct homad *d, struct homad_client *client, int rc,
 	homad_answer_error(client, HOMA_CTL_ATTACH, rc, "%s", text);
 }
 
-/* The memory of a new attachment is its own now. */
+/* Gives a new attachment the memory that was made for it. */
 static void adopt(struct homad *d, const struct homad_making *making)
 {
 	struct homad_app *app = making->app;

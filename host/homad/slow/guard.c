@@ -25,8 +25,8 @@ struct range {
 };
 
 static struct range ranges[RANGES];
-static u32 used;   /* no range beyond is taken */
-static u32 lowest; /* none below is free */
+static u32 used;   /* all ranges from this index on are free */
+static u32 lowest; /* all ranges below this index are taken */
 static u32 hits;
 static int hit_fd = -1;
 
@@ -54,7 +54,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 	if (!range || info->si_code <= 0 ||
 	    mmap((void *)page, PAGE, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
-		/* The access is repeated and has its usual end. */
+		/* The access is repeated, and the signal ends the process. */
 		signal(number, SIG_DFL);
 		if (info->si_code <= 0)
 			raise(number);

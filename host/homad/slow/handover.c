@@ -28,26 +28,29 @@
 
 /* struct homad_export - an attachment without a process */
 struct homad_export {
-	/* Its places in homad_user.exports and homad_handovers.exports. */
+	/* These link it into homad_user.exports and homad_handovers.exports. */
 	struct homa_list of_user, of_all;
 	struct homad_user *user;
 	struct homad_app *app;
 	u8 token[16];
-	/* The former process's file, and what of it is on the user's account. */
+	/* The file in which the former process left its state for the next one. */
 	int state_fd;
+	/* The user's account is charged so many bytes for that file. */
 	u64 state_bytes;
-	/* When its time is over, ns. */
+	/* At this time the attachment ends if no process has taken it, ns. */
 	u64 until;
-	/* Who has shown the token, or NULL; and our end of the pipe that he has then, or -1. */
+	/* The client that has shown the token and is about to take the attachment, or NULL. */
 	struct homad_client *taker;
+	/* homad's end of the pipe that wakes @taker, or -1. */
 	int wake_fd;
-	bool rings_bell; /* he does */
+	/* @taker rings the bell (abi/shm.h). */
+	bool rings_bell;
 };
 
-/* struct homad_handovers - homad_slow.handovers */
+/* struct homad_handovers - all exports; homad_slow.handovers points to it */
 struct homad_handovers {
 	struct homa_list exports;
-	/* Runs while there are some. */
+	/* This timer runs while there are exports, and goes off when the first one expires. */
 	struct homad_source timer;
 };
 
@@ -78,7 +81,7 @@ static void set_timer(struct homad *d)
 
 /* ---- the end of an export ---- */
 
-/* Who had shown the token does not take the attachment. */
+/* The client that had shown the token does not take the attachment. */
 static void let_taker_go(struct homad_export *export)
 {
 	if (!export->taker)
@@ -95,7 +98,7 @@ static void taker_leaves(struct homad_client *client)
 	let_taker_go(client->taking);
 }
 
-/* The token is void. The attachment itself goes on, or ends. */
+/* Ends the export: its token is void. The attachment itself goes on, or the caller ends it. */
 static void forget(struct homad *d, struct homad_export *export)
 {
 	struct homad_attachment *a = homad_attachment(export->app);
@@ -112,7 +115,8 @@ static void forget(struct homad *d, struct homad_export *export)
 	set_timer(d);
 }
 
-/* Nobody has it, and nobody will: as when a client has gone. */
+/* Ends the export of an attachment that no process will take, and counts the attachment as
+ * ended. */
 static void abandon(struct homad *d, struct homad_app *app)
 {
 	struct homad_export *export = homad_attachment(app)->exported;
@@ -285,7 +289,8 @@ static void op_export(struct homad *d, struct homad_client *client,
 
 /* ---- import ---- */
 
-/* Of the same user; in a time that does not tell how much of @token was right. */
+/* Finds an export of the user by its token, in a time that does not tell how much of @token was
+ * right. */
 static struct homad_export *find(const struct homad_user *user,
 				 const u8 token[16])
 {
@@ -306,7 +311,7 @@ static struct homad_export *find(const struct homad_user *user,
 	return found;
 }
 
-/* What the answer brings; @num of them are open, also if it fails. */
+/* Makes the descriptors that the answer brings; @num of them are open, even if this fails. */
 static int make_fds(struct homad_export *export, int *fds, u32 *num)
 {
 	const struct homad_kept *kept = homad_attachment(export->app)->kept;

@@ -121,7 +121,8 @@ static int make_directory(const char *path, char *err, size_t errlen)
 	return -EACCES;
 }
 
-/* A lock that dies with its owner says whether the socket is a living one's. */
+/* Takes the lock of the socket: it goes with its owner, so it says whether another homad that
+ * has the socket is still running. */
 static int take_lock(struct homad_attach *attach, const char *path, char *err,
 		     size_t errlen)
 {
@@ -258,7 +259,7 @@ void homad_attach_listen_stop(struct homad *d)
 	if (attach->bound)
 		unlink(d->config.socket);
 	attach->bound = false;
-	/* The lock file stays: removing it would race with our successor. */
+	/* The lock file stays: the next homad may have opened it already. */
 	if (attach->lock_fd >= 0)
 		close(attach->lock_fd);
 	attach->lock_fd = -1;

@@ -127,7 +127,8 @@ static bool uses_devices(const struct homad *d)
 	return false;
 }
 
-/* Of what we have. Returns 0 or -EPERM. */
+/* Keeps the wanted capabilities and drops all others; returns 0, or -EPERM if homad does not
+ * have them. */
 static int keep(const cap_value_t *wanted, int n)
 {
 	cap_t caps = cap_get_proc(), kept = cap_init();

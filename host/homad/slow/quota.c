@@ -120,7 +120,7 @@ u32 homad_share_rpcs(struct homad *d, const struct homad_user *user)
 	u64 left = quota->user_rpcs > user->rpcs ? quota->user_rpcs - user->rpcs :
 						   0;
 
-	/* Something is left for the next ones, and each can work. */
+	/* This leaves something for the next attachments, and enough for each to work. */
 	return homa_min_u32(quota->rpcs,
 			    homa_max_u32((u32)(left / RPC_SHARE), FEW_RPCS));
 }

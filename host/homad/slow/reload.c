@@ -20,7 +20,7 @@
 #include "reload.h"
 #include "tcp_slow.h"
 
-/* As it was read: homad_start() fills in what it finds by itself. */
+/* The settings as they were read; in homad.config, homad_start() fills in what it finds. */
 static struct homad_config *loaded;
 
 void homad_reload_init(const struct homad *d)
@@ -41,7 +41,7 @@ static bool differs(const struct homad_setting *s, const struct homad_config *a,
 {
 	char left[1024], right[1024];
 
-	/* As text: what lies behind the end of a string does not count. */
+	/* They are compared as text, for bytes behind the end of a string do not count. */
 	homad_setting_value(s, a, left, sizeof(left));
 	homad_setting_value(s, b, right, sizeof(right));
 	return strcmp(left, right) != 0;
@@ -85,7 +85,7 @@ static void take_rules(struct homad *d, const struct homad_config *new)
 	homad_log(HOMAD_INFO, "rules changed\trules=%u", new->num_rules);
 }
 
-/* What is open stays open, under the limits that it has now. */
+/* Takes new TCP rules; open connections stay open, under the limits that they have now. */
 static void take_tcp_rules(struct homad *d, const struct homad_config *new)
 {
 	if (loaded->num_tcp_rules == new->num_tcp_rules &&
@@ -115,7 +115,7 @@ static int respin(struct homad_thread *t, void *arg)
 	return 0;
 }
 
-/* Threads have it in figures of their own. */
+/* Tells the threads, each of which has a copy of the polling times. */
 static void take_spin(struct homad *d, u32 spin_us, u32 spin_min_us)
 {
 	u32 i;
@@ -126,7 +126,7 @@ static void take_spin(struct homad *d, u32 spin_us, u32 spin_min_us)
 		homad_call(d->threads[i], respin, &d->config);
 }
 
-/* Links have it in figures of their own. */
+/* Tells the links, each of which has a copy of TCP's share. */
 static void take_share(struct homad *d, u32 share)
 {
 	if (d->config.tcp_share != share)
@@ -191,7 +191,7 @@ static bool read_again(struct homad_config *new, int argc, char **argv)
 	return rc == 0;
 }
 
-/* On the control thread, by which all of it is used. */
+/* Takes the new settings; this runs on the control thread, which uses them. */
 static void take(struct homad *d, void *arg)
 {
 	u32 spin_us = d->config.spin_us, spin_min_us = d->config.spin_min_us;

@@ -19,8 +19,12 @@
 #include "routes.h"
 
 /**
- * struct homad_routes - homad_slow.routes
- * @rtnl: the thread's. @asked: clients' questions, an atomic stack.
+ * struct homad_routes - the thread that asks the kernel for routes; homad_slow.routes points to it
+ * @d: The daemon.
+ * @thread: The thread.
+ * @stop: The thread shall end.
+ * @rtnl: The thread's connection to the kernel, which it alone uses.
+ * @asked: An atomic stack of questions that the control thread asks for clients.
  */
 struct homad_routes {
 	struct homad *d;
@@ -40,7 +44,7 @@ static void ask_kernel(struct homad_routes *routes, struct homad_question *q)
 		q->way.ifindex = q->route.ifindex;
 		nic_way_ask(&routes->rtnl, &q->way);
 	}
-	/* From here on it is not ours. */
+	/* From here on @q belongs to the thread that asked. */
 	homad_post(q->thread, &q->job);
 }
 
@@ -60,7 +64,7 @@ static void ask_for_devices(struct homad_routes *routes)
 	}
 }
 
-/* All of an atomic stack, the oldest first. */
+/* Takes everything from an atomic stack and returns it with the oldest first. */
 static struct homad_question *take(struct homad_question **stack)
 {
 	struct homad_question *q =

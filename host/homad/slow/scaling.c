@@ -17,8 +17,9 @@
 
 /**
  * struct homad_scaling - the slow path's view of the threads
- * @timer: fires each scale_ms.
- * @busy, @idle: counters of each thread when last seen, ns.
+ * @timer: It goes off every homad_config.scale_ms.
+ * @busy: The time that each thread had worked when it was last looked at, ns.
+ * @idle: The time that each thread had found nothing to do when it was last looked at, ns.
  */
 struct homad_scaling {
 	struct homad_source timer;
@@ -37,7 +38,7 @@ static int give_app(struct homad_thread *t, void *arg)
 {
 	struct move *move = arg;
 
-	/* What it is owed is delivered from here before it goes. */
+	/* Messages that wait for the attachment are delivered before it goes. */
 	homad_deliver(t);
 	move->app = homad_session_give(t);
 	return move->app ? 0 : -ENOENT;
@@ -169,7 +170,8 @@ void homad_scale_to(struct homad *d, u32 active)
 		  before, active);
 }
 
-/* Idle cores among the active ones since last time, in hundredths. */
+/* Returns how much of the active threads' cores was idle since last time, in hundredths of a
+ * core. */
 static u32 idle_cores(struct homad *d, struct homad_scaling *s)
 {
 	u64 sum = 0;

@@ -17,7 +17,8 @@
 /* So many attachments are looked at in one tick. */
 #define LOOKS 16u
 
-/** struct growth - buffers of one attachment that get larger or, if @back, small */
+/* struct growth - an errand for the memory thread: buffers of the streams of one attachment get
+ * larger or, if @back is set, smaller */
 struct growth {
 	struct homad_work work;
 	struct homad_app *app;
@@ -26,7 +27,7 @@ struct growth {
 	int rc;
 };
 
-/* Of a span; a first buffer is paid for with its slot. */
+/* Returns the bytes that are charged for a buffer; a first buffer is charged with its slot. */
 static u64 bytes_of(u8 shift)
 {
 	return shift > HOMA_STREAM_MIN_SHIFT ? (u64)1 << shift : 0;

@@ -69,7 +69,7 @@ static bool is_bound(int fd, int family)
 	return bind(fd, (struct sockaddr *)&any, size) && errno == EINVAL;
 }
 
-/* Packets of other devices would reach it, too. */
+/* Is the socket bound to one device? Packets of other devices would reach a listener of homad. */
 static bool has_device(int fd)
 {
 	char name[IFNAMSIZ];
@@ -92,7 +92,7 @@ static int read_v6(int fd, const struct sockaddr_in6 *six, struct tas_listener *
 	return 0;
 }
 
-/* Where @fd is bound; NULL, or what is wrong with it. */
+/* Reads where @fd is bound; returns NULL, or what is wrong with it. */
 static const char *read_socket(int fd, struct tas_listener *l)
 {
 	union {
@@ -127,7 +127,8 @@ static const char *read_socket(int fd, struct tas_listener *l)
 	return l->port ? NULL : "the socket is not bound";
 }
 
-/* The first rule decides; 0, -EPERM: none does, or -EACCES. */
+/* May the client listen there? The first rule for it decides: returns 0, -EACCES if it denies
+ * that, or -EPERM if there is none. */
 static int may_listen(const struct homad *d, const struct homad_client *client,
 		      u16 port, const char **wrong)
 {
@@ -161,7 +162,7 @@ static bool is_any(const struct tas_listener *l, u32 from)
 	return !memcmp(l->local + from, zeros, sizeof(zeros) - from);
 }
 
-/* Its connections come from this host: what devices bring is not for it. */
+/* Is it at a loopback address, so that only this host can connect to it? */
 static bool is_loopback(const struct tas_listener *l)
 {
 	static const u8 six[16] = { [15] = 1 };
@@ -170,7 +171,7 @@ static bool is_loopback(const struct tas_listener *l)
 			  !memcmp(l->local, six, sizeof(six));
 }
 
-/* May a connection be for either? */
+/* Can there be a connection that either of them would take? */
 static bool overlap(const struct tas_listener *a, const struct tas_listener *b)
 {
 	if (a->port != b->port)

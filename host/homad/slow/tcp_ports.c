@@ -42,7 +42,7 @@ void homad_tcp_leave_port(struct homad *d, u16 port)
 			nic_tcp_port(d->ports[i].nic, port, false);
 }
 
-/* Bound to a port of the kernel's choice, at all addresses of both families. */
+/* Binds a socket to a port of the kernel's choice, at all addresses of both families. */
 static int bind_any(u16 *port)
 {
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
@@ -73,7 +73,8 @@ static int bind_any(u16 *port)
 	return -errno;
 }
 
-/* On the worker's thread: the kernel looks for a free port at some length. */
+/* Takes ports from the kernel; this runs on the worker's thread, for to find free ports may
+ * take the kernel long. */
 static void get_ports(struct homad_work *work)
 {
 	struct homad_tcp_ports *ports =

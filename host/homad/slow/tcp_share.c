@@ -26,19 +26,20 @@
 
 /* struct homad_share - a ticket that nobody has redeemed */
 struct homad_share {
-	/* Its places in homad_user.tickets and homad_tcp_ports.tickets. */
+	/* These link it into homad_user.tickets and homad_tcp_ports.tickets. */
 	struct homa_list of_user, of_all;
 	struct homad_user *user;
 	struct homad_thread *thread;
-	/* The pipe: it is ready when nobody may come any more. */
+	/* The read end of the pipe; it becomes ready when no process that may redeem the ticket
+	 * is left. */
 	struct homad_source pipe;
-	/* A timer: then it is too late; its fd is -1 if there is no limit. */
+	/* A timer that ends the ticket; its fd is -1 if the ticket has no time limit. */
 	struct homad_source limit;
 	u8 token[16];
 	struct homad_ticket *ticket;
 };
 
-/* Its ticket is somebody else's, or nobody's, from now on. */
+/* Frees the record; the ticket itself has been redeemed or dropped. */
 static void end(struct homad *d, struct homad_share *share)
 {
 	homad_unwatch(d, &share->pipe);
@@ -189,7 +190,8 @@ void homad_op_stream_share(struct homad *d, struct homad_client *client,
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 
-/* Of the same user; in a time that does not tell how much of @token was right. */
+/* Finds a ticket of the user by its token, in a time that does not tell how much of @token was
+ * right. */
 static struct homad_share *find(const struct homad_user *user, const u8 token[16])
 {
 	struct homa_list *node;

@@ -23,7 +23,11 @@
 
 /**
  * struct slot_growth - slots on their way to an attachment
- * @from, @to: numbers of the slots that get memory.
+ * @work: The errand for the memory thread.
+ * @app: The attachment.
+ * @from: The number of the first slot that gets memory.
+ * @to: The number behind the last one.
+ * @rc: 0 or the error of the memory thread.
  */
 struct slot_growth {
 	struct homad_work work;
@@ -210,7 +214,7 @@ static void drop(struct homad *d, struct homad_app *app)
 	app->streams = NULL;
 }
 
-/* The memory is there. */
+/* Called when the memory has been made: opens the attachment's streams. */
 static int begin(struct homad_client *client, struct homad_piece *piece,
 		 struct homad *d, int fds[HOMA_STREAM_FDS])
 {

@@ -22,16 +22,20 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* struct queue - first in, first out */
+/* struct queue - pieces of work, of which the first given is the first taken */
 struct queue {
 	struct homad_work *first, *last;
 };
 
 /**
- * struct homad_worker - homad_slow.worker
- * @lock: protects @given, @finished and @stop. @some: there is something in @given, or
- *	@stop is set.
- * @source: an eventfd, readable when there is something in @finished.
+ * struct homad_worker - the memory thread; homad_slow.worker points to it
+ * @thread: The thread.
+ * @lock: It protects @given, @finished and @stop.
+ * @some: It is signalled when there is something in @given, or @stop is set.
+ * @given: Work that the thread has not begun.
+ * @finished: Work that is done and that the control thread has not taken back.
+ * @stop: The thread shall end.
+ * @source: An eventfd that is readable when there is something in @finished.
  */
 struct homad_worker {
 	pthread_t thread;
