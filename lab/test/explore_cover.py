@@ -11,6 +11,7 @@ and is reached all the same, or is not there any more, makes the command fail.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
@@ -136,6 +137,32 @@ def read_list(text: str) -> list[Listed]:
     return found
 
 
+def _body(text: str, function: str) -> list[str]:
+    """The lines of each definition of a function in a C file, from its name to its last brace."""
+    inside: list[str] = []
+    open_ = False
+    for line in text.splitlines():
+        if re.match(rf"(\w.*\b)?{function}\(", line):
+            open_ = not line.endswith(";")
+        if open_:
+            inside.append(_plain(line))
+            open_ = line not in ("}", "};")
+    return inside
+
+
+def gone(listed: Iterable[Listed], root: Path = ROOT) -> list[str]:
+    """What of the list is in no source any more; needs neither a build nor a search."""
+    texts = [p.read_text() for w in WANTED for p in sorted((root / w).glob("*.[ch]"))]
+    wrong = []
+    for x in listed:
+        bodies = [body for text in texts if (body := _body(text, x.function))]
+        if not bodies:
+            wrong.append(f"{x}: there is no such function")
+        elif x.text and not any(x.text in body for body in bodies):
+            wrong.append(f"{x}: the function has no such line")
+    return wrong
+
+
 def stale(lines: dict[Place, Line], listed: Iterable[Listed]) -> list[str]:
     """What of the list is not so: branches that were reached, lines that do not exist."""
     wrong = []
@@ -225,6 +252,9 @@ def main(context: Context, out: Path | None) -> int:
         listed = read_list(LIST.read_text())
     except ValueError as error:  # of TOML's, too
         print(f"{LIST.relative_to(ROOT)}: {error}")
+        return 1
+    if wrong := gone(listed):
+        print("\n".join(f"not so: {text}" for text in wrong))
         return 1
     lines = measure(context)
     files, missing = rows(lines, listed)

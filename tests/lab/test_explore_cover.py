@@ -138,3 +138,31 @@ def test_gcov__notes_of_a_source_that_has_moved(tmp_path: Path) -> None:
     (tmp_path / "engine/homa/homa_gone.c").write_text("x\n")
     explore_cover.add_gcov({"files": [said]}, lines, tmp_path)
     assert len(lines) == 1
+
+
+def test_gone__lines_and_functions_that_are_in_no_source(tmp_path: Path) -> None:
+    (tmp_path / "engine/homa").mkdir(parents=True)
+    (tmp_path / "engine/homa/a.c").write_text(
+        "void one(int x);\nstatic int\ntwo(void)\n{\n\tif (z)\n}\n"
+        "void one(int x)\n{\n\tif  (x)\n\t\treturn;\n}\n\tif (y)\n"
+    )
+    (tmp_path / "engine/homa/b.h").write_text("int three(int x);\n")
+    found = explore_cover.gone(
+        [
+            Listed("r", "one"),
+            Listed("r", "one", "if (x)", 1),
+            Listed("r", "two", "if (z)", 1),
+            Listed("r", "one", "if (y)", 1),
+            Listed("r", "three"),
+        ],
+        tmp_path,
+    )
+    assert found == [
+        "one: if (y): the function has no such line",
+        "three(): there is no such function",
+    ]
+
+
+def test_list__names_lines_that_are_there() -> None:
+    """The search with counted branches takes minutes and is run seldom; this part of it is not."""
+    assert not explore_cover.gone(explore_cover.read_list(explore_cover.LIST.read_text()))
