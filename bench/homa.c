@@ -26,9 +26,12 @@
 
 /**
  * struct homa_endpoint - the transport's endpoint
- * @peers: servers, config->peer_count of them.
- * @ids: RPC ids by slot, for abandon().
- * @request_flags: HOMA_BORROW if the bytes of all requests are the same.
+ * @base: What all transports have.
+ * @h: The handle.
+ * @peers: The addresses of the servers, config->peer_count of them.
+ * @ids: The RPC ids by slot, for abandon().
+ * @request_flags: HOMA_BORROW if the bytes of all requests are the same, else 0.
+ * @replies_failed: The number of replies that could not be sent.
  */
 struct homa_endpoint {
 	struct bench_endpoint base;
@@ -173,7 +176,7 @@ static void homa_bench_close(struct bench_endpoint *base)
 	free(ep);
 }
 
-/* The address part of --bind, "" if it is any. */
+/* Finds the address part of --bind, which is "" if any address will do. */
 static int local_address(const struct bench_config *config, char *host,
 			 size_t size, uint16_t *port, char *err, size_t errlen)
 {

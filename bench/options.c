@@ -27,7 +27,7 @@ void bench_complain(const char *format, ...)
 	fputc('\n', stderr);
 }
 
-/* A number in [min, max], or complain. */
+/* Reads a number from @min to @max, or complains. */
 static int number(const char *option, const char *text, double min, double max,
 		  double *value)
 {
@@ -318,7 +318,7 @@ static int load_option(struct bench_config *config, int option, const char *arg)
 	}
 }
 
-/* Options that say when. */
+/* Takes options that say when something happens. */
 static int time_option(struct bench_config *config, int option, const char *arg)
 {
 	double value;
@@ -355,7 +355,7 @@ static int time_option(struct bench_config *config, int option, const char *arg)
 	}
 }
 
-/* Options that say how. */
+/* Takes options that say how messages are carried. */
 static int transport_option(struct bench_config *config, int option,
 			    const char *arg)
 {
@@ -412,7 +412,7 @@ static int transport_option(struct bench_config *config, int option,
 	}
 }
 
-/* The rest. */
+/* Takes the remaining options. */
 static int other_option(struct bench_config *config, int option, const char *arg)
 {
 	switch (option) {

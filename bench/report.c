@@ -18,7 +18,7 @@ static double number(const cJSON *json, const char *name)
 	return homa_json_number(json, name, 0);
 }
 
-/* A time with three digits and a fitting unit. */
+/* Writes a time with three digits and a fitting unit. */
 static const char *duration(double ns, char text[16])
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };

@@ -159,7 +159,7 @@ static void restart_failed(struct bench_run *run, uint64_t now)
 		bench_load_next(run, now);
 }
 
-/* Has it all become pointless? */
+/* Have ten RPCs or more failed, and has none succeeded for config->give_up seconds? */
 static bool hopeless(const struct bench_run *run, uint64_t now)
 {
 	return run->failures >= 10 &&

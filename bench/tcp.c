@@ -31,11 +31,14 @@
 
 /**
  * struct tcp_peer - a server
- * @streams: "tcp": its connections, NULL where there is none.
- * @turn: which stream the next RPC takes.
- * @idle: "tcp-pool": connections without an RPC; @idle_count of them.
- * @opening: handshakes under way for the reserve.
- * @conn_count: all connections to it.
+ * @addr: Its address.
+ * @addrlen: The size of @addr, bytes.
+ * @streams: With "tcp", its connections; an entry is NULL where there is none.
+ * @turn: The index of the stream that the next RPC takes.
+ * @idle: With "tcp-pool", the list of connections without an RPC.
+ * @idle_count: The number of connections in @idle.
+ * @opening: The number of handshakes under way for the reserve.
+ * @conn_count: The number of all connections to it.
  */
 struct tcp_peer {
 	struct sockaddr_storage addr;

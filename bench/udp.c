@@ -29,7 +29,7 @@ struct udp_socket {
 
 #define UDP_SERVER UINT32_MAX
 
-/** struct udp_endpoint - @sockets: one per peer, the serving one last */
+/* struct udp_endpoint - an endpoint: it has a socket for each peer, and last a serving one */
 struct udp_endpoint {
 	struct bench_endpoint base;
 	int epfd;
@@ -96,7 +96,7 @@ static void serve(struct udp_endpoint *ep, int fd,
 	send_frame(ep, fd, &reply, from, fromlen);
 }
 
-/* Take one datagram. Return: 1 handled, 0 none there. */
+/* Takes one datagram; returns 1 if there was one, else 0. */
 static int receive_one(struct udp_endpoint *ep, struct udp_socket *sock, int flags)
 {
 	struct sockaddr_storage from;

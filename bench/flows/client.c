@@ -18,7 +18,7 @@
 
 #define EVENTS 256
 #define PENDING 256u   /* connections that are being opened at the same time */
-#define FAILURES 1000u /* so many end the run */
+#define FAILURES 1000u /* the run ends after so many failed connections */
 #define REFUSED_US 5000
 
 int flows_watch(struct flows_client *client, struct flows_conn *conn,
@@ -142,7 +142,7 @@ static int open_more(struct flows_client *client)
 	return 0;
 }
 
-/* Move the window; how long the loop may sleep, in ns. */
+/* Moves the window; returns how long the loop may sleep, in ns. */
 static uint64_t schedule(struct flows_client *client, uint64_t now)
 {
 	const struct flows_config *config = client->config;

@@ -42,7 +42,8 @@ static uint64_t hash(const uint8_t key[KV_KEY])
 	return sum;
 }
 
-/* The entry that has @key, or the free one where it belongs; at most half are taken. */
+/* Returns the entry that has @key, or the free one where it belongs; at most half of the entries
+ * are taken, so there is one. */
 static struct entry *find(struct kv_store *store, const uint8_t key[KV_KEY])
 {
 	uint64_t at = hash(key);

@@ -34,7 +34,7 @@ int flows_requests_init(struct flows_client *client)
 	return 0;
 }
 
-/* A key, by its popularity. */
+/* Draws a key; popular keys are drawn more often. */
 static uint32_t draw_key(struct flows_client *client)
 {
 	uint32_t low = 0, high = client->config->keys - 1;

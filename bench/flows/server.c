@@ -22,10 +22,14 @@
 
 /**
  * struct conn - an accepted connection, or a listening socket
- * @watched: the epoll events that it is registered for.
- * @in_len: bytes of @half, the beginning of a request whose end has not come.
- * @out_len: bytes of @rest, responses that did not fit when they were sent.
- * @toward: bytes of the message whose work has not been done yet.
+ * @fd: Its socket.
+ * @listening: It is a listening socket.
+ * @watched: The epoll events that it is registered for.
+ * @in_len: The number of bytes in @half.
+ * @out_len: The number of bytes in @rest.
+ * @toward: Bytes of the message whose work has not been done yet.
+ * @half: The beginning of a request whose end has not come.
+ * @rest: Responses that did not fit into the socket when they were sent.
  */
 struct conn {
 	int fd;

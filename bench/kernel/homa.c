@@ -40,7 +40,7 @@ static void open_socket(const struct rpcs_config *config)
 		rpcs_die("SO_HOMA_RCVBUF");
 }
 
-/* Any message; gives back the pages of the one before. Its length. */
+/* Receives any message, after giving back the pages of the one before; returns its length. */
 static uint32_t receive_any(const struct rpcs_config *config,
 			    struct sockaddr_storage *from, socklen_t *fromlen)
 {

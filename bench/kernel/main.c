@@ -91,7 +91,7 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* How many ticks a poll lasts. */
+/* Measures how many ticks a poll lasts. */
 static void learn_ticks(struct rpcs_config *config)
 {
 	double begin = seconds(), end;

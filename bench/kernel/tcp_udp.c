@@ -47,7 +47,7 @@ static void transmit(int fd, uint32_t length)
 	}
 }
 
-/* A whole message; false: the other end has closed. */
+/* Receives a whole message; returns false if the other end has closed. */
 static bool collect(int fd, uint32_t length, const struct rpcs_config *config)
 {
 	int flags = rpcs_wait_flags(config);

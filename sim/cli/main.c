@@ -40,7 +40,7 @@ static double wall(void)
 	return clock_s(CLOCK_MONOTONIC);
 }
 
-/* Of this program, which has one thread: others on the machine do not count. */
+/* Returns the processor time of this program's one thread, in which other programs do not count. */
 static double processor(void)
 {
 	return clock_s(CLOCK_PROCESS_CPUTIME_ID);

@@ -144,7 +144,7 @@ static int set_measure(struct sim_options *o, const char *arg, ERR)
 	return complain(err, errlen, "measure", arg, "a time such as 20ms");
 }
 
-/* @arg as one of @words, which end with NULL; -1: none of them. */
+/* Returns the number of @arg among @words, which end with NULL, or -1 if it is none of them. */
 static int choice(const char *arg, const char *const *words)
 {
 	int i;

@@ -140,7 +140,7 @@ static inline struct sim_event **agenda_slot(struct sim_agenda *a, u64 at)
 	return &a->near.slot[slot];
 }
 
-/* From another level to where it belongs now. */
+/* Moves an event from another level to where it belongs now. */
 static void agenda_place(struct sim_agenda *a, struct sim_event *ev)
 {
 	u64 block = ev->at >> BLOCK_SHIFT;
@@ -232,7 +232,7 @@ static u64 agenda_first_far(const struct sim_agenda *a)
 	return first;
 }
 
-/* Nothing is near: go to the first block that has something, unless it is late. */
+/* With nothing near, goes to the first block that has an event, unless that is after @until. */
 static bool agenda_jump(struct sim_agenda *a, u64 until)
 {
 	u32 slot = wheel_next(&a->mid, (a->block + 2) % SLOTS);

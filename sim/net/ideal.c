@@ -95,7 +95,8 @@ static void chain_of(const struct sim *sim, u32 src, u32 dst, struct chain *chai
 	chain->delay[last] = cfg->host_prop_ps + cfg->recv_ps;
 }
 
-/* From the start of a packet on link @h to the earliest start on the next one, or its end. */
+/* Returns the time from the start of a packet on link @h to its earliest start on the next link,
+ * or to its end on the last one. */
 static u64 chain_latency(const struct chain *chain, u32 h, u32 wire, bool cut)
 {
 	if (cut && h + 1 < chain->hops && chain->rate[h + 1] >= chain->rate[h])

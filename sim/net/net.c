@@ -61,7 +61,7 @@ static void port_lose(struct sim *sim, struct sim_port *port, struct sim_pkt *pk
 	sim_drop(sim, port, pkt);
 }
 
-/* When the switch that @pkt goes to can begin to send it on. */
+/* Returns when the switch that @pkt goes to can begin to send it on. */
 static inline u64 pkt_ready_at(const struct sim *sim, const struct sim_port *port,
 			       const struct sim_pkt *pkt)
 {
@@ -112,7 +112,7 @@ static inline void port_transmit(struct sim *sim, struct sim_port *port, struct 
 
 /* ---- ports of switches ---- */
 
-/* Packets wait: look again when the one under way is out. */
+/* Has the port look again for packets that wait when the one under way is out. */
 static inline void port_wait(struct sim *sim, struct sim_port *port)
 {
 	if (port->busy_levels)

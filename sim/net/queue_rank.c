@@ -66,7 +66,7 @@ static struct sim_pkt *rank_remove(struct sim *sim, struct sim_port *port, u32 i
 	return pkt;
 }
 
-/* The last one of those with the largest rank; the queue is not empty. */
+/* Returns the last one of the packets with the largest rank; the queue must not be empty. */
 static u32 rank_largest(const struct rank_queue *q)
 {
 	u32 i, best = 0;

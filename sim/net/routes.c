@@ -20,7 +20,7 @@
 #define FAR UINT32_MAX
 #define NO_GROUP 0 /* group 0 is empty */
 
-/* A switch-to-switch link that works? */
+/* Is this a link between switches that works? */
 static bool port_leads(const struct sim *sim, const struct sim_port *port)
 {
 	return !port->down && port->peer >= sim->net->hosts;
@@ -80,7 +80,8 @@ static int group_reserve(struct sim_net *net, u32 members)
 	return 0;
 }
 
-/* The group with these members, one of @from or later or a new one; 0: out of memory. */
+/* Returns the group with these members: one from number @from on, or a new one; 0 if there is no
+ * memory. */
 static u32 group_find(struct sim_net *net, u32 from, const u32 *members, u32 count)
 {
 	struct sim_group *group;

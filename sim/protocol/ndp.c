@@ -115,7 +115,7 @@ static struct ndp_tx *ndp_tx_new(struct ndp *ndp)
 	return tx;
 }
 
-/* In the round exactly while there is something it may send. */
+/* Keeps a message in the host's round exactly while there is something that it may send. */
 static void ndp_tx_check(struct sim *sim, struct sim_host *host, struct ndp_tx *tx)
 {
 	struct ndp_host *nh = host->proto;
@@ -190,7 +190,7 @@ static struct ndp_slot *ndp_slot_add(struct ndp_tx *tx, u32 seq)
 	return &tx->slots[tx->num_slots++];
 }
 
-/* The packet to send: the first of those to be sent again, else a new one. */
+/* Returns the packet to send: the first of those to be sent again, else a new one. */
 static struct ndp_slot *ndp_slot_next(struct ndp_tx *tx)
 {
 	struct ndp_slot *best = NULL, *slot;

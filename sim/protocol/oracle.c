@@ -30,8 +30,12 @@
 
 /**
  * struct oracle_msg - a message
- * @all: in oracle->live or oracle->spare. @ev: its end, then its delivery.
- * @latency: from its end to its delivery. @sent: it has ended.
+ * @job: Its place in the matching of senders and receivers.
+ * @all: This links it into oracle->live or oracle->spare.
+ * @ev: This event happens at the end of its transmission, and again at its delivery.
+ * @msg: The message as the traffic knows it.
+ * @latency: The time from the end of its transmission to its delivery, in ps.
+ * @sent: Its transmission has ended.
  */
 struct oracle_msg {
 	struct oracle_job job;
@@ -71,7 +75,7 @@ static void oracle_msg_free(struct oracle *oracle, struct oracle_msg *om)
 	homa_list_add_head(&oracle->spare, &om->all);
 }
 
-/* Bytes on the wire of a message in Homa's packets. */
+/* Returns the bytes on the wire of a message in Homa's packets. */
 static u64 oracle_wire(const struct sim_config *cfg, u32 length)
 {
 	u32 segment = sim_homa_segment(cfg);

@@ -68,7 +68,7 @@ static bool side_room(struct oracle_side *side)
 	return true;
 }
 
-/* The place of (left, serial) in a list that begins with the longest. */
+/* Returns the place of (left, serial) in a list that begins with the longest. */
 static u32 side_place(const struct oracle_side *side, u64 left, u64 serial)
 {
 	u32 low = 0, high = side->num;

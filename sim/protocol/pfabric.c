@@ -70,11 +70,20 @@ static const struct sim_option pfabric_options[] = {
 
 /**
  * struct pfabric_tx - a message at its sender
- * @turn: in the host's heap while it may send; its key is @left.
- * @next, @acked: first packet never sent; how many are acknowledged.
- * @left: bytes that are not acknowledged: the rank of its packets.
- * @grown: acknowledgements since the window grew last, beyond @threshold.
- * @timeouts: in a row. @probe_due: the next packet is a probe.
+ * @side: The message at this host.
+ * @turn: It is in the host's heap, with the key @left, while it may send.
+ * @timer: This event runs when its oldest packet is not acknowledged in time.
+ * @next: The number of the first packet that was never sent.
+ * @acked: The number of packets that are acknowledged.
+ * @left: The bytes that are not acknowledged, which are the rank of its packets.
+ * @window: The most packets that may be under way.
+ * @threshold: Beyond so many packets the window grows by one in a round trip.
+ * @grown: Acknowledgements since the window grew last, beyond @threshold.
+ * @timeouts: The number of time-outs in a row.
+ * @probing: After many time-outs only probes are sent, until one is answered.
+ * @probe_due: The next packet is a probe.
+ * @flight: The packets under way.
+ * @slot: The state of each packet.
  */
 struct pfabric_tx {
 	struct sim_side side;
@@ -88,7 +97,11 @@ struct pfabric_tx {
 	struct sim_slot slot[];
 };
 
-/** struct pfabric_host - @turns: messages that may send. @control: what goes before them */
+/**
+ * struct pfabric_host - a host
+ * @turns: The heap of messages that may send.
+ * @control: Control packets, which are sent before them.
+ */
 struct pfabric_host {
 	struct homa_heap turns;
 	struct sim_control control;
@@ -124,7 +137,7 @@ static bool pfabric_may_send(const struct pfabric_tx *tx)
 	       (tx->flight.lost || tx->next < tx->side.packets);
 }
 
-/* In the heap exactly while it may send, with the key that is true now. */
+/* Keeps a message in the host's heap exactly while it may send, and with its present key. */
 static void pfabric_check(struct sim *sim, struct sim_host *host, struct pfabric_tx *tx)
 {
 	struct pfabric_host *ph = host->proto;
@@ -319,7 +332,8 @@ static void pfabric_acked(struct sim *sim, struct sim_host *host, const struct s
 
 /* ---- a message at its receiver ---- */
 
-/* Only one of several packets needs a state; false: no memory. */
+/* Makes the receiver's state, which only a message of several packets needs; returns false if
+ * there is no memory. */
 static bool pfabric_rx_ready(struct sim *sim, struct sim_msg *msg)
 {
 	struct pfabric *pf = pfabric_of(sim);
@@ -353,7 +367,7 @@ static void pfabric_answer(struct sim *sim, struct sim_host *host, struct sim_ms
 	sim_port_kick(sim, host->up);
 }
 
-/* Whether the message is complete by this packet. */
+/* Returns whether this packet makes the message complete. */
 static bool pfabric_completes(struct sim *sim, struct sim_msg *msg, u32 seq)
 {
 	struct pfabric *pf = pfabric_of(sim);

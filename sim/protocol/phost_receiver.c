@@ -43,7 +43,7 @@ static bool phost_wants(const struct phost_rx *rx)
 	return rx->flight.lost || rx->next < rx->side.packets;
 }
 
-/* In the heap exactly while it may have one, with the key that is true now. */
+/* Keeps a message in the heap exactly while it may get a token, and with its present key. */
 static void phost_check(struct sim *sim, struct phost_host *ph, struct phost_rx *rx)
 {
 	struct phost *phost = phost_of(sim);
@@ -190,7 +190,7 @@ static void phost_pacer(struct sim *sim, struct sim_event *ev)
 
 /* ---- packets in ---- */
 
-/* The state of the message, new if this is the first of it; NULL: it is over. */
+/* Returns the state of the message, a new one for its first packet, or NULL if it is over. */
 static struct phost_rx *phost_rx_of(struct sim *sim, struct sim_host *host,
 				    const struct sim_pkt *pkt)
 {

@@ -102,7 +102,7 @@ static void pias_grid(struct pias_model *m, double largest, u32 mss)
 	m->at[m->last] = largest;
 }
 
-/* Add messages of @size that are @weight of all. */
+/* Adds messages of @size bytes, whose share of all messages is @weight. */
 static void pias_count(struct pias_model *m, double size, double weight)
 {
 	double part;

@@ -336,7 +336,7 @@ static void window_pkt_msg(struct sim_pkt *pkt, struct sim_msg *msg, u64 seq)
 	pkt->offset = (u32)(seq - start);
 }
 
-/* Move the edges over @bytes at @seq; is it sent again? */
+/* Moves the edges over @bytes at @seq; returns whether they are sent again. */
 static bool window_advance(struct sim *sim, struct window_flow *f, u64 seq, u32 bytes)
 {
 	bool again = seq < f->snd_max;

@@ -35,13 +35,13 @@ static double window_s(const struct sim *sim)
 	return t->closed ? (double)(t->closed_at - t->opened_at) / SIM_S : 0;
 }
 
-/* @part of @whole, or 0. */
+/* Returns @part / @whole, or 0 if @whole is 0. */
 static double share(double part, double whole)
 {
 	return whole > 0 ? part / whole : 0;
 }
 
-/* Bytes that all hosts' links could have carried one way in the window. */
+/* Returns the bytes that all hosts' links could have carried one way in the window. */
 static double capacity(const struct sim *sim)
 {
 	return window_s(sim) * sim->cfg.hosts * sim->cfg.host_mbps * 1e6 / 8;

@@ -11,7 +11,14 @@
 
 #include "trace_impl.h"
 
-/** struct trace - @json_path, @pcap_path: NULL if that one is not written */
+/**
+ * struct trace - the traces of a run
+ * @tap: The functions that the network calls for each packet.
+ * @json: The trace as JSON.
+ * @pcap: The trace as a capture.
+ * @json_path: The path of the JSON file, or NULL if it is not written.
+ * @pcap_path: The path of the capture, or NULL if it is not written.
+ */
 struct trace {
 	struct sim_tap tap;
 	struct trace_json json;

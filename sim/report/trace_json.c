@@ -42,7 +42,7 @@ static void with_quotes(char *text)
 		*text = '"';
 }
 
-/* A record of kind @phase; @fmt: its other members. */
+/* Writes a record of the kind @phase, with the members that @fmt makes. */
 static void event(struct trace_json *j, char phase, u32 node, u32 tid, u64 at,
 		  const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
@@ -213,7 +213,7 @@ static u64 rpc_name(const struct sim_pkt *pkt, u32 sender)
 	return homa_hash_mix(id >> 1) ^ homa_hash_mix(client << 32 | sender);
 }
 
-/* The message that @pkt is about, 0: not known. */
+/* Returns the serial of the message that @pkt is about, or 0 if it is not known. */
 static u64 pkt_serial(const struct trace_json *j, const struct sim_pkt *pkt)
 {
 	u64 serial;
@@ -270,7 +270,7 @@ static void pkt_bar(struct trace_json *j, const struct sim *sim,
 	      out ? pkt->dst : pkt->src, args, queued);
 }
 
-/* The lane at @host of the message that @pkt is about. */
+/* Returns the lane at @host of the message that @pkt is about. */
 static u32 pkt_lane(const struct trace_json *j, u64 serial, u32 host, u32 *tid)
 {
 	enum trace_side side;
@@ -381,7 +381,7 @@ void trace_json_queued(struct trace_json *j, struct sim *sim, const struct sim_p
 
 /* ---- the file ---- */
 
-/* As a JSON string: it may be the name of a file. */
+/* Writes @text as a JSON string; it may be the name of a file with any bytes in it. */
 static void quoted(char *out, size_t size, const char *text)
 {
 	size_t n = 0;

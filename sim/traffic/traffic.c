@@ -214,7 +214,7 @@ static inline bool in_window(const struct sim_traffic *t)
 	return t->opened && !t->closed;
 }
 
-/* How many of @bytes the message still lacked. */
+/* Returns how many of @bytes the message still lacked. */
 static inline u32 bytes_arrive(struct sim *sim, struct sim_msg *msg, u32 bytes)
 {
 	struct sim_traffic *t = sim->traffic;

@@ -84,7 +84,7 @@ static inline void host_clean(struct sim *sim, struct sim_homa_host *hh)
 		host_retire(sim, hh);
 }
 
-/* After every visit to an engine. */
+/* Called after each call of a host's engine. */
 static void host_leave(struct sim *sim, struct sim_homa_host *hh)
 {
 	host_clean(sim, hh);

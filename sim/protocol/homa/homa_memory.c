@@ -35,7 +35,7 @@ static size_t aligned(size_t n)
 
 /* ---- objects ---- */
 
-/* Zeroed; aligned to huge pages if it fills some. */
+/* Returns zeroed memory, aligned to huge pages if it fills some. */
 static void *memory_new(size_t bytes)
 {
 	bool huge = bytes >= HUGE;
@@ -52,7 +52,7 @@ static void *memory_new(size_t bytes)
 	return mem;
 }
 
-/* Zeroed objects of @size on @list; false: no memory. */
+/* Puts zeroed objects of @size bytes on @list; returns false if there is no memory. */
 static bool slab_add(struct sim_homa_pool *pool, void **list, size_t size)
 {
 	size_t head = aligned(sizeof(struct sim_homa_slab));

@@ -82,7 +82,8 @@ static bool more_conns(struct sim_tas *tas)
 	return true;
 }
 
-/* What a message, or a segment of a new one, may use up; false: no memory. */
+/* Gives the engine the memory that a message, or a segment of a new one, may use up; returns false
+ * if there is none. */
 static bool refill(struct sim_tas *tas, struct tas_engine *engine)
 {
 	struct homa_list *node;
@@ -100,7 +101,8 @@ static bool refill(struct sim_tas *tas, struct tas_engine *engine)
 
 /* ---- what has happened to connections ---- */
 
-/* Who began it sends the message; the other end has SIM_TAS_PORT. */
+/* Is this the end that sends the message? That end has begun the connection; the other one has
+ * SIM_TAS_PORT. */
 static bool sends(const struct tas_conn *conn)
 {
 	return conn->f.pair.local_port != SIM_TAS_PORT;
@@ -186,7 +188,7 @@ static void timer(struct sim *sim, struct sim_event *ev)
 
 /* ---- packets in ---- */
 
-/* Bytes of @msg that are there in order. */
+/* Returns the bytes of the message that have arrived in order. */
 static u32 in_order(const struct tas_conn *conn)
 {
 	return conn->f.rcv_nxt - conn->irs - 1 - !!(conn->f.flags & TAS_F_FIN_IN);
