@@ -29,12 +29,15 @@ static void set_bit(struct homa_pl_sock *s, unsigned int bit, bool on)
 		homa_stream_options(tcp->stream, tcp->options);
 }
 
+/* The time in ns; -1 means for ever. As in the kernel a negative time is over at once. */
 static int64_t read_timeout(const void *value, socklen_t len)
 {
 	struct timeval tv = { 0 };
 
 	if (len >= sizeof(tv))
 		memcpy(&tv, value, sizeof(tv));
+	if (tv.tv_sec < 0)
+		return 0;
 	if (tv.tv_sec > 1000000000 || (!tv.tv_sec && !tv.tv_usec))
 		return -1;
 	return tv.tv_sec * 1000000000ll + tv.tv_usec * 1000ll;

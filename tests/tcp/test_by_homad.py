@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """Programs under homa-run, with homad at both ends: how connections end, programs that run others, signal
-handlers, numbers that cannot be."""
+handlers, numbers that cannot be, calls that give up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = [
     for case in re.findall(
         r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
     )
-] + ["interrupted", "exec_cat", "exec_inherits", "spawn"]
+] + ["interrupted", "exec_cat", "exec_inherits", "spawn", "timeouts"]
 
 pytestmark = pytest.mark.skipif(
     not (PROGRAMS / "tcp_calls").exists(), reason="tcp_calls is not built"

@@ -269,6 +269,17 @@ static void receive_low_water__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+static void send_until_full(int fd)
+{
+	static const char bytes[65536];
+	ssize_t sent;
+
+	do {
+		sent = send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL);
+	} while (sent > 0);
+	SAME(errno, EAGAIN);
+}
+
 /* Times after which calls give up are told again, and bound recv() and send(). */
 static void timeouts__server(struct tcp_end *end)
 {
@@ -276,7 +287,6 @@ static void timeouts__server(struct tcp_end *end)
 	int fd = tcp_accept_one(end);
 	socklen_t length = sizeof(told);
 	char byte;
-	ssize_t sent;
 
 	MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
 	MUST(getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &told, &length));
@@ -288,13 +298,17 @@ static void timeouts__server(struct tcp_end *end)
 	MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
 	MUST(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)));
 	FAILS(recv(fd, &byte, 1, 0), EAGAIN);
+	time = (struct timeval){ .tv_usec = 1000000 };
+	FAILS(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)), EDOM);
+	/* Less than no time is no time. */
+	time = (struct timeval){ .tv_sec = -1 };
+	MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
+	FAILS(recv(fd, &byte, 1, 0), EAGAIN);
 	tcp_send_full(fd);
-	do {
-		static const char bytes[65536];
-
-		sent = send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL);
-	} while (sent > 0);
-	SAME(errno, EAGAIN);
+	send_until_full(fd);
+	time = (struct timeval){ .tv_sec = -1 };
+	MUST(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)));
+	send_until_full(fd);
 	tcp_tell(end);
 	time = (struct timeval){ 0 };
 	MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
