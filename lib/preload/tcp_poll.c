@@ -4,8 +4,10 @@
  * shared memory; the kernel is asked for the rest, and does the sleeping.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "pl_signals.h"
 #include "tcp.h"
 #include "real.h"
@@ -213,7 +215,44 @@ static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads,
 	return count;
 }
 
-int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+/* The size of the kernel's table of descriptors; -1 if /proc does not tell it. */
+static int read_table_size(void)
+{
+	char text[1024], *line;
+	int fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+
+	if (fd < 0)
+		return -1;
+	got = HOMA_PL_REAL(read)(fd, text, sizeof(text) - 1);
+	HOMA_PL_REAL(close)(fd);
+	text[got > 0 ? got : 0] = 0;
+	line = strstr(text, "\nFDSize:");
+	return line ? atoi(line + sizeof("\nFDSize:") - 1) : -1;
+}
+
+/*
+ * How many bits of sets of @n bits the kernel would look at. Programs may say any number, and have
+ * memory for fewer bits: the kernel stops at the size of its table of descriptors. Where /proc does
+ * not tell that, -1 is returned for more than there may be descriptors.
+ */
+static int bits_of_sets(int n)
+{
+	struct rlimit most;
+	int size, cancel;
+
+	if (n <= FD_SETSIZE)
+		return n;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	size = read_table_size();
+	pthread_setcancelstate(cancel, &cancel);
+	if (size > 0)
+		return n < size ? n : size;
+	return getrlimit(RLIMIT_NOFILE, &most) || (rlim_t)n > most.rlim_cur ? -1 :
+									      n;
+}
+
+static int select_bits(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 		       int64_t until, const sigset_t *mask)
 {
 	struct pollfd *fds = reallocarray(NULL, (size_t)n, sizeof(*fds));
@@ -229,4 +268,12 @@ int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 		rc = to_sets(fds, count, reads, writes, excepts);
 	pthread_cleanup_pop(1);
 	return rc;
+}
+
+int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+		       int64_t until, const sigset_t *mask)
+{
+	n = bits_of_sets(n);
+	return n < 0 ? -EINVAL :
+		       select_bits(n, reads, writes, excepts, until, mask);
 }

@@ -3,6 +3,7 @@
  * Numbers that cannot be: more descriptors, pieces and bytes than there are.
  */
 #include <limits.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include "tcp_calls.h"
 
@@ -37,4 +38,34 @@ static void numbers_too_large__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
-const struct tcp_case tcp_number_cases[] = { TCP_CASE(numbers_too_large), { 0 } };
+static void select_of_too_many__server(struct tcp_end *end)
+{
+	tcp_echo(tcp_accept_one(end));
+}
+
+/* The kernel reads no set beyond its table of descriptors, and no page is behind this set. */
+static void select_of_too_many__client(struct tcp_end *end)
+{
+	size_t page = (size_t)MUST(sysconf(_SC_PAGESIZE));
+	char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct timeval time = { 0 };
+	static volatile int many = INT_MAX;
+	int fd = tcp_connect(end);
+	fd_set *set;
+
+	EXPECT(memory != MAP_FAILED);
+	MUST(mprotect(memory + page, page, PROT_NONE));
+	set = (fd_set *)(memory + page - sizeof(*set));
+	FD_SET(fd, set);
+	SAME(select(many, NULL, set, NULL, NULL), 1);
+	EXPECT(FD_ISSET(fd, set));
+	SAME(select(many, set, NULL, NULL, &time), 0);
+	EXPECT(!FD_ISSET(fd, set));
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+const struct tcp_case tcp_number_cases[] = { TCP_CASE(numbers_too_large),
+					     TCP_CASE(select_of_too_many),
+					     { 0 } };
