@@ -195,7 +195,7 @@ enum {
  * @mss: A full segment had this many bytes at the stream's last event.
  * @rtt_us: The smoothed round trip took this long at the stream's last event, in us.
  * @cwnd: The congestion window had this many bytes at the stream's last event.
- * @retransmits: This is always 0, since homad does not count retransmitted segments yet.
+ * @retransmits: homad had sent so many segments again by the stream's last event.
  * @holders: So many attachments have the stream, or are about to have it.
  * @local: This is the address and port on this host.
  * @remote: This is the address and port of the peer.

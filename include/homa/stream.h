@@ -134,7 +134,7 @@ int homa_stream_options(struct homa_stream *stream, unsigned int options);
  * @mss: Payload bytes of a full segment, at homad's last event for the stream.
  * @rtt_us: The smoothed round-trip time in microseconds, at that event.
  * @cwnd: The congestion window in bytes, at that event.
- * @retransmits: This is always 0, since homad does not count retransmitted segments yet.
+ * @retransmits: The number of segments that homad had sent again by that event.
  * @unread: Bytes that have arrived and that the program has not read.
  * @unsent: Bytes that the program has written and that homad still needs.
  */

@@ -113,6 +113,7 @@ static void show_facts(const struct homad_stream *stream,
 	slot->mss = conn->f.mss;
 	slot->cwnd = conn->f.cwnd;
 	slot->rtt_us = (u32)(conn->srtt / 1000);
+	slot->retransmits = conn->resent;
 }
 
 static bool has_room(const struct homad_streams *s)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""What homad shows of a stream in its slot, for TCP_INFO (abi/shm_stream.h)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from homad import Host, needs_homad, needs_root, two_hosts
+from netns import eventually
+from streamtool import OPENED, Streams
+from test_ops_tcp import flows
+from test_tcp import RULES
+from test_tcp_hostile import inside
+
+pytestmark = [needs_homad, needs_root]
+
+PORT = 5000
+RETRANSMITS = 48  # bytes before it in the slot
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[tuple[Host, Host]]:
+    with two_hosts(RULES) as both:
+        yield both
+
+
+def test_retransmits__are_the_engines_count(hosts: tuple[Host, Host]) -> None:
+    """The peer's kernel has no way back for a while, so its acknowledgements do not come."""
+    a, b = hosts
+    with inside(b):
+        listener = socket.create_server((b.v4, PORT))
+    client = Streams(a.homad.socket)
+    with closing(listener), closing(client.client):
+        client.connect(b.v4, PORT, 1)
+        ((kind, _, stream, _),) = client.wait(20)
+        assert kind == OPENED and stream is not None
+        peer, _ = listener.accept()
+        with closing(peer):
+            assert stream.word(RETRANSMITS) == 0
+            b.space.run(["ip", "route", "add", "blackhole", f"{a.v4}/32"])
+            stream.write(b"x")
+            eventually(lambda: flows(a)[0]["retransmits"] > 0, 30)
+            b.space.run(["ip", "route", "del", "blackhole", f"{a.v4}/32"])
+            # The acknowledgement is an event, and shows what is known by then.
+            eventually(lambda: stream.word(24) == 1, 30)
+            eventually(lambda: stream.word(RETRANSMITS) > 0)
+            assert stream.word(RETRANSMITS) == flows(a)[0]["retransmits"]
