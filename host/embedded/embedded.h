@@ -17,12 +17,12 @@
 #include "homa_backend.h"
 #include "homa_clock.h"
 #include "homa_engine.h"
+#include "homa_gate.h"
 #include "homa_list.h"
 #include "homa_msgbuf.h"
 #include "homa_overdue.h"
 #include "homa_packets.h"
 #include "homa_spares.h"
-#include "homa_turn.h"
 #include "nic.h"
 
 /* How many packets one nic_rx() gets, at most. */

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 #include "config.h"
 #include "homa_engine.h"
+#include "homa_gate.h"
 #include "homa_list.h"
-#include "homa_turn.h"
 #include "shm.h"
 
 #define HOMAD_WAYS 16u /* addresses whose hash an attachment remembers */

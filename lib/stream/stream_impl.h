@@ -37,9 +37,9 @@
 #include <homa/stream.h>
 #include <pthread.h>
 #include "client.h"
+#include "homa_gate.h"
 #include "homa_list.h"
 #include "homa_spin.h"
-#include "homa_turn.h"
 #include "libhoma_impl.h"
 #include "shm_stream.h"
 

@@ -12,7 +12,7 @@
  */
 #include <errno.h>
 #include "fast.h"
-#include "homa_turn.h"
+#include "homa_gate.h"
 
 /* A thread waits so long for the others at first, ns; that is many rounds. */
 #define FIRST_PATIENCE_NS 5000000ull

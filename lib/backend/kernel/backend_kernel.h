@@ -32,9 +32,9 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include "homa_backend.h"
+#include "homa_gate.h"
 #include "homa_list.h"
 #include "homa_socket.h"
-#include "homa_turn.h"
 
 #define HOMA_KNL_SLOTS 65536u
 #define HOMA_KNL_ASKED (1u << 20) /* unanswered requests that are remembered */

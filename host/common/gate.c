@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The slow paths of homa_turn.h: first pause, then yield, then sleep. Pausing
+ * The slow paths of homa_gate.h: first pause, then yield, then sleep. Pausing
  * covers a holder that is running its round on another core, yielding one
  * that was preempted on ours.
  */
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "homa_clock.h"
-#include "homa_turn.h"
+#include "homa_gate.h"
 
 #define PAUSES 100
 #define YIELDS 100

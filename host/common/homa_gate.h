@@ -6,8 +6,8 @@
  * rounds (homa_turn_give_way()); whoever waits yields the processor for a
  * while before it sleeps, because a wake-up costs far more than the turn.
  */
-#ifndef HOMA_TURN_H
-#define HOMA_TURN_H
+#ifndef HOMA_GATE_H
+#define HOMA_GATE_H
 
 #include "homa_plat.h"
 

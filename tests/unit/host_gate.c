@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/common/turn.c: mutual exclusion with a holder that never really
+ * host/common/gate.c: mutual exclusion with a holder that never really
  * lets go, signals that are never lost, and both with sleeping threads.
  */
 #include "unit.h"
@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 #include "homa_clock.h"
-#include "homa_turn.h"
+#include "homa_gate.h"
 
 #define THREADS 4
 #define ROUNDS 5000
