@@ -21,14 +21,14 @@ static long futex(u32 *word, int op, u32 val, const struct timespec *timeout)
 		       NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-void homa_turn_lock_slow(struct homa_turn *turn)
+void homa_gate_lock_slow(struct homa_gate *gate)
 {
 	int i;
 
-	__atomic_fetch_add(&turn->wanted, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&gate->wanted, 1, __ATOMIC_RELAXED);
 	for (i = 0; i < PAUSES + YIELDS; i++) {
-		if (__atomic_load_n(&turn->word, __ATOMIC_RELAXED) == 0 &&
-		    homa_turn_trylock(turn))
+		if (__atomic_load_n(&gate->word, __ATOMIC_RELAXED) == 0 &&
+		    homa_gate_trylock(gate))
 			goto held;
 		if (i < PAUSES)
 			homa_cpu_relax();
@@ -37,31 +37,31 @@ void homa_turn_lock_slow(struct homa_turn *turn)
 	}
 	/* 2 makes the holder's unlock wake one sleeper; the one who wakes
 	 * leaves 2 behind for the others. */
-	while (__atomic_exchange_n(&turn->word, 2, __ATOMIC_ACQUIRE) != 0)
-		futex(&turn->word, FUTEX_WAIT, 2, NULL);
+	while (__atomic_exchange_n(&gate->word, 2, __ATOMIC_ACQUIRE) != 0)
+		futex(&gate->word, FUTEX_WAIT, 2, NULL);
 held:
-	__atomic_fetch_sub(&turn->wanted, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&gate->wanted, 1, __ATOMIC_RELAXED);
 }
 
-void homa_turn_wake(struct homa_turn *turn)
+void homa_gate_wake(struct homa_gate *gate)
 {
-	futex(&turn->word, FUTEX_WAKE, 1, NULL);
+	futex(&gate->word, FUTEX_WAKE, 1, NULL);
 }
 
-void homa_turn_give_way_slow(struct homa_turn *turn)
+void homa_gate_give_way_slow(struct homa_gate *gate)
 {
-	u32 before = __atomic_load_n(&turn->wanted, __ATOMIC_RELAXED);
+	u32 before = __atomic_load_n(&gate->wanted, __ATOMIC_RELAXED);
 	int i;
 
-	homa_turn_unlock(turn);
+	homa_gate_unlock(gate);
 	/* This waits no longer than until somebody has taken the lock: the caller looks at
 	 * its work again in its next round, and gives way again if need be. */
 	for (i = 0; i < YIELDS; i++) {
-		if (__atomic_load_n(&turn->wanted, __ATOMIC_RELAXED) < before)
+		if (__atomic_load_n(&gate->wanted, __ATOMIC_RELAXED) < before)
 			break;
 		sched_yield();
 	}
-	homa_turn_lock(turn);
+	homa_gate_lock(gate);
 }
 
 void homa_wake_signal(struct homa_wake *wake)

@@ -2,9 +2,9 @@
 /*
  * A mutex for a resource that one thread uses in a tight loop while others
  * need it now and then, for a microsecond: the engine. Whoever holds it sees
- * cheaply that somebody waits (homa_turn_wanted()) and gives way between two
- * rounds (homa_turn_give_way()); whoever waits yields the processor for a
- * while before it sleeps, because a wake-up costs far more than the turn.
+ * cheaply that somebody waits (homa_gate_wanted()) and gives way between two
+ * rounds (homa_gate_give_way()); whoever waits yields the processor for a
+ * while before it sleeps, because a wake-up costs far more than the wait.
  */
 #ifndef HOMA_GATE_H
 #define HOMA_GATE_H
@@ -12,50 +12,50 @@
 #include "homa_plat.h"
 
 /**
- * struct homa_turn - the mutex; a free one is all zero
+ * struct homa_gate - the mutex; a free one is all zero
  * @word: is 0 if the mutex is free, 1 if it is held, 2 if it is held and a thread may
  *	sleep until it is free. All threads read and write it, atomically.
  * @wanted: how many threads wait for the mutex. They count themselves, atomically.
  */
-struct homa_turn {
+struct homa_gate {
 	u32 word;
 	u32 wanted;
 };
 
-void homa_turn_lock_slow(struct homa_turn *turn);
-void homa_turn_wake(struct homa_turn *turn);
-void homa_turn_give_way_slow(struct homa_turn *turn);
+void homa_gate_lock_slow(struct homa_gate *gate);
+void homa_gate_wake(struct homa_gate *gate);
+void homa_gate_give_way_slow(struct homa_gate *gate);
 
-static inline bool homa_turn_trylock(struct homa_turn *turn)
+static inline bool homa_gate_trylock(struct homa_gate *gate)
 {
 	u32 expected = 0;
 
-	return __atomic_compare_exchange_n(&turn->word, &expected, 1, false,
+	return __atomic_compare_exchange_n(&gate->word, &expected, 1, false,
 					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static inline void homa_turn_lock(struct homa_turn *turn)
+static inline void homa_gate_lock(struct homa_gate *gate)
 {
-	if (unlikely(!homa_turn_trylock(turn)))
-		homa_turn_lock_slow(turn);
+	if (unlikely(!homa_gate_trylock(gate)))
+		homa_gate_lock_slow(gate);
 }
 
-static inline void homa_turn_unlock(struct homa_turn *turn)
+static inline void homa_gate_unlock(struct homa_gate *gate)
 {
-	if (unlikely(__atomic_exchange_n(&turn->word, 0, __ATOMIC_RELEASE) == 2))
-		homa_turn_wake(turn);
+	if (unlikely(__atomic_exchange_n(&gate->word, 0, __ATOMIC_RELEASE) == 2))
+		homa_gate_wake(gate);
 }
 
-static inline bool homa_turn_wanted(const struct homa_turn *turn)
+static inline bool homa_gate_wanted(const struct homa_gate *gate)
 {
-	return __atomic_load_n(&turn->wanted, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&gate->wanted, __ATOMIC_RELAXED) != 0;
 }
 
-/** homa_turn_give_way() - the holder lets the others go first, then holds again. */
-static inline void homa_turn_give_way(struct homa_turn *turn)
+/** homa_gate_give_way() - the holder lets the others go first, then holds again. */
+static inline void homa_gate_give_way(struct homa_gate *gate)
 {
-	if (unlikely(homa_turn_wanted(turn)))
-		homa_turn_give_way_slow(turn);
+	if (unlikely(homa_gate_wanted(gate)))
+		homa_gate_give_way_slow(gate);
 }
 
 /**

@@ -77,7 +77,7 @@ static u8 *copy_out(struct homa_emb *e, const struct homa_message_out *out)
 		return copy;
 	}
 	e->inside++;
-	homa_turn_unlock(&e->lock);
+	homa_gate_unlock(&e->lock);
 	gather(copy, out);
 	homa_emb_lock(e);
 	homa_emb_now(e);

@@ -5,7 +5,7 @@
  * on its own thread (wait.c, loop.c); a progress thread (progress.c) does so
  * only when the application is busy elsewhere.
  *
- * One lock (struct homa_turn) protects everything here, the engine and the
+ * One lock (struct homa_gate) protects everything here, the engine and the
  * nic. It is held for one round of the loop, never while sleeping. A second
  * notion, the poller, says which waiting thread is responsible for the nic:
  * the one that spins on it or sleeps in ppoll() on it.
@@ -144,7 +144,7 @@ struct homa_emb_counters {
 
 /* struct homa_emb - an open embedded host. Its lock protects all members. */
 struct homa_emb {
-	struct homa_turn lock;
+	struct homa_gate lock;
 	struct nic *nic;
 	const struct nic_info *info;
 	struct homa_engine *engine;

@@ -25,7 +25,7 @@ void homa_emb_now(struct homa_emb *e)
  * the time that was read last. */
 void homa_emb_lock(struct homa_emb *e)
 {
-	homa_turn_lock(&e->lock);
+	homa_gate_lock(&e->lock);
 	__atomic_store_n(&e->entries, e->entries + 1, __ATOMIC_RELAXED);
 }
 
@@ -67,5 +67,5 @@ void homa_emb_unlock(struct homa_emb *e, bool submitted)
 	if (p->on && !e->poller && (p->parked || submitted) &&
 	    p->wake_at > e->ctx.now + 2 * p->tick_ns)
 		homa_emb_alarm(e, p->tick_ns);
-	homa_turn_unlock(&e->lock);
+	homa_gate_unlock(&e->lock);
 }

@@ -204,7 +204,7 @@ void homa_emb_close(void *host)
 	homa_emb_lock(e);
 	homa_emb_now(e);
 	homa_emb_shutdown_waiters(e);
-	homa_turn_unlock(&e->lock);
+	homa_gate_unlock(&e->lock);
 	homa_emb_progress_stop(e);
 
 	/* No other thread is inside a call any more. */

@@ -67,9 +67,9 @@ static bool take_over(struct homa_emb *e)
 		e->counters.progress_rounds++;
 		if (e->ctx.now >= linger_until)
 			break;
-		homa_turn_unlock(&e->lock);
+		homa_gate_unlock(&e->lock);
 		sched_yield();
-		homa_turn_lock(&e->lock);
+		homa_gate_lock(&e->lock);
 	}
 	if (e->poller || e->closing)
 		return true;
@@ -93,7 +93,7 @@ static void progress_step(struct homa_emb *e)
 		e->counters.progress_takeovers++;
 		p->tick_ns = TICK_MIN_NS;
 		while (!take_over(e))
-			homa_turn_give_way(&e->lock);
+			homa_gate_give_way(&e->lock);
 		if (!e->poller)
 			return;
 		absent(e);
@@ -122,11 +122,11 @@ static void *progress_main(void *arg)
 			break;
 		if (read(e->progress.timer_fd, &expired, sizeof(expired)) < 0)
 			expired = 0;
-		homa_turn_lock(&e->lock);
+		homa_gate_lock(&e->lock);
 		closing = e->closing;
 		if (!closing)
 			progress_step(e);
-		homa_turn_unlock(&e->lock);
+		homa_gate_unlock(&e->lock);
 	}
 	return NULL;
 }
@@ -193,9 +193,9 @@ void homa_emb_progress_stop(struct homa_emb *e)
 {
 	if (!e->progress.on)
 		return;
-	homa_turn_lock(&e->lock);
+	homa_gate_lock(&e->lock);
 	homa_emb_alarm(e, 1);
-	homa_turn_unlock(&e->lock);
+	homa_gate_unlock(&e->lock);
 	pthread_join(e->progress.thread, NULL);
 	close(e->progress.epoll_fd);
 	close(e->progress.timer_fd);

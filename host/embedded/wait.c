@@ -54,12 +54,12 @@ static int block(struct homa_emb *e, u64 until)
 	e->blocked_until = next;
 	e->counters.blocks++;
 	wait = next - e->ctx.now;
-	homa_turn_unlock(&e->lock);
+	homa_gate_unlock(&e->lock);
 	ts.tv_sec = (time_t)(wait / 1000000000u);
 	ts.tv_nsec = (long)(wait % 1000000000u);
 	rc = ppoll(fds, 2, next == HOMA_NEVER ? NULL : &ts, NULL);
 	rc = rc < 0 && errno == EINTR ? -EINTR : 0;
-	homa_turn_lock(&e->lock);
+	homa_gate_lock(&e->lock);
 	e->blocked = false;
 	if (fds[1].revents)
 		drain_kick(e);
@@ -78,7 +78,7 @@ static int poll_step(struct homa_emb *e, u64 *busy_at, u64 until)
 		done = homa_emb_round(e);
 	if (done) {
 		*busy_at = e->ctx.now;
-		homa_turn_give_way(&e->lock);
+		homa_gate_give_way(&e->lock);
 		/* A busy link must not make the caller late. */
 		return e->ctx.now >= until ? -EAGAIN : 0;
 	}
@@ -88,9 +88,9 @@ static int poll_step(struct homa_emb *e, u64 *busy_at, u64 until)
 	if (now >= until)
 		return -EAGAIN;
 	if (e->spin_ns < 0 || now - *busy_at < (u64)e->spin_ns) {
-		homa_turn_unlock(&e->lock);
+		homa_gate_unlock(&e->lock);
 		sched_yield();
-		homa_turn_lock(&e->lock);
+		homa_gate_lock(&e->lock);
 		return 0;
 	}
 	return block(e, until);
@@ -102,9 +102,9 @@ static int passive_step(struct homa_emb *e, struct homa_emb_waiter *w, u64 until
 	u64 spin = e->spin_ns < 0 ? HOMA_WAKE_SPIN : (u64)e->spin_ns;
 	int rc;
 
-	homa_turn_unlock(&e->lock);
+	homa_gate_unlock(&e->lock);
 	rc = homa_wake_wait(&w->wake, spin, until);
-	homa_turn_lock(&e->lock);
+	homa_gate_lock(&e->lock);
 	homa_wake_reset(&w->wake);
 	homa_emb_now(e);
 	return rc == -ETIMEDOUT ? -EAGAIN : rc;
@@ -245,8 +245,8 @@ void homa_emb_shutdown_waiters(struct homa_emb *e)
 			homa_wake_signal(&w->wake);
 		}
 		homa_emb_kick(e);
-		homa_turn_unlock(&e->lock);
+		homa_gate_unlock(&e->lock);
 		sched_yield();
-		homa_turn_lock(&e->lock);
+		homa_gate_lock(&e->lock);
 	}
 }

@@ -215,7 +215,7 @@ struct homad_app {
 	struct homad_thread *thread;
 	/* Whoever changes the completion ring, the slots or the lists of RPCs holds this lock if
 	 * there are several threads. */
-	struct homa_turn lock;
+	struct homa_gate lock;
 	/* The engine's socket, and the engine's memory for its receive pool. */
 	struct homa_sock *sock;
 	void *pool_mem;

@@ -42,14 +42,14 @@ void homa_streams_settle(struct homa_streams *ctx)
 
 	if (homa_streams_usable(ctx))
 		return;
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	goal = ctx->unlistens;
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	for (;;) {
-		homa_turn_lock(&ctx->look);
+		homa_gate_lock(&ctx->look);
 		homa_streams_drain(ctx);
 		wait = (s32)(goal - ctx->unlistened) > 0;
-		homa_turn_unlock(&ctx->look);
+		homa_gate_unlock(&ctx->look);
 		if (!wait || homa_streams_gone(ctx))
 			return;
 		homa_streams_pause(ctx, &turns);
@@ -81,12 +81,12 @@ static int shut_listener(struct homa_stream *listener)
 
 	if (rc)
 		return rc;
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	unlisten(listener);
 	if (!listener->error)
 		__atomic_store_n(&listener->error, EINVAL, __ATOMIC_RELEASE);
 	homa_stream_add_news(listener);
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	return 0;
 }
 
@@ -101,7 +101,7 @@ static void end(struct homa_stream *stream, enum homa_stream_op op)
 		free(stream);
 		return;
 	}
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	if (stream->kind == HOMA_STREAM_KIND_LISTENER) {
 		close_listener(stream);
 	} else {
@@ -111,7 +111,7 @@ static void end(struct homa_stream *stream, enum homa_stream_op op)
 			wanted->stream = NULL;
 		homa_stream_drop(stream, op);
 	}
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 }
 
 void homa_stream_close(struct homa_stream *stream)
@@ -163,13 +163,13 @@ int homa_stream_options(struct homa_stream *stream, unsigned int options)
 
 	if (rc || (options & ~(unsigned int)ALL_OPTIONS))
 		return rc ? rc : -EINVAL;
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	stream->options = options;
 	if (stream->slot && stream->told_options != options) {
 		stream->told_options = options;
 		rc = homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS,
 					      options);
 	}
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	return rc;
 }

@@ -139,7 +139,7 @@ static int put(struct homa_streams *ctx, const struct homa_stream_command *comma
 {
 	int rc = 0;
 
-	homa_turn_lock(&ctx->give);
+	homa_gate_lock(&ctx->give);
 	if (homa_streams_gone(ctx)) {
 		rc = -ECONNRESET;
 	} else if (unlikely(!has_room(ctx))) {
@@ -149,7 +149,7 @@ static int put(struct homa_streams *ctx, const struct homa_stream_command *comma
 		__atomic_store_n(&ctx->area->command.tail, ++ctx->command_tail,
 				 __ATOMIC_SEQ_CST);
 	}
-	homa_turn_unlock(&ctx->give);
+	homa_gate_unlock(&ctx->give);
 	return rc;
 }
 
@@ -166,10 +166,10 @@ static int put_patiently(struct homa_streams *ctx,
 			return rc;
 		homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT);
 		if (!looks)
-			homa_turn_lock(&ctx->look);
+			homa_gate_lock(&ctx->look);
 		keep_events(ctx);
 		if (!looks)
-			homa_turn_unlock(&ctx->look);
+			homa_gate_unlock(&ctx->look);
 		homa_streams_pause(ctx, &turns);
 	}
 }

@@ -13,11 +13,11 @@ static int enter(struct homa_stream *stream)
 	struct homa_streams *ctx = stream->ctx;
 	int rc;
 
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	rc = homa_streams_want(ctx, stream);
 	if (!rc)
 		homa_list_add_tail(&ctx->all, &stream->all);
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	return rc;
 }
 
@@ -26,12 +26,12 @@ static void leave(struct homa_stream *stream)
 	struct homa_streams *ctx = stream->ctx;
 	struct homa_streams_wanted *wanted;
 
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	wanted = homa_streams_wanted(ctx, stream->token);
 	if (wanted)
 		homa_streams_want_no_more(ctx, wanted);
 	homa_stream_forget(stream);
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 }
 
 int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,

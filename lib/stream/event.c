@@ -328,7 +328,7 @@ void homa_streams_look(struct homa_streams *ctx)
 {
 	if (!homa_streams_pending(ctx))
 		return;
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	homa_streams_drain(ctx);
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 }

@@ -129,7 +129,7 @@ void homa_streams_before_fork(struct homa_streams *ctx,
 			      struct homa_streams_ticket *ticket)
 {
 	pthread_mutex_lock(&ctx->ctl);
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	get_ticket(ctx, ticket, HOMA_SHM_CAN_FORK, 0);
 	if (ticket->pipe >= 0)
 		go_to_child(ctx, true);
@@ -139,9 +139,9 @@ void homa_streams_before_exec(struct homa_streams *ctx,
 			      struct homa_streams_ticket *ticket)
 {
 	pthread_mutex_lock(&ctx->ctl);
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	get_ticket(ctx, ticket, HOMA_SHM_CAN_EXEC, HOMA_CTL_FOR_EXEC);
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	pthread_mutex_unlock(&ctx->ctl);
 }
 
@@ -152,7 +152,7 @@ void homa_streams_in_parent(struct homa_streams *ctx,
 		close(ticket->pipe);
 		go_to_child(ctx, false);
 	}
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	pthread_mutex_unlock(&ctx->ctl);
 }
 

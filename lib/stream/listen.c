@@ -11,20 +11,20 @@
 /* Count a thread that begins (@by 1) or ends (@by -1) to ask homad for a listener. */
 static void count_listening(struct homa_streams *ctx, int by)
 {
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	ctx->listening += (u32)by;
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 }
 
 static void enter(struct homa_stream *listener, u32 number)
 {
 	struct homa_streams *ctx = listener->ctx;
 
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	listener->token = number;
 	homa_list_add_tail(&ctx->all, &listener->all);
 	homa_list_add_tail(&ctx->listeners, &listener->queued);
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 }
 
 int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,
@@ -101,12 +101,12 @@ static struct homa_stream *next_waiting(struct homa_stream *listener)
 	u32 turns = 0;
 
 	for (;;) {
-		homa_turn_lock(&ctx->look);
+		homa_gate_lock(&ctx->look);
 		stream = pop(listener);
 		ask = !stream && listener->offered && !listener->asked;
 		listener->asked |= ask;
 		wait = !stream && listener->asked;
-		homa_turn_unlock(&ctx->look);
+		homa_gate_unlock(&ctx->look);
 		if (likely(!wait) ||
 		    (ask && homa_streams_command(ctx, &command)) ||
 		    homa_streams_gone(ctx))

@@ -165,13 +165,13 @@ struct homa_streams {
 	u32 listening, unlistens, unlistened;
 
 	/* The lock of the command ring. */
-	struct homa_turn give __attribute__((aligned(64)));
+	struct homa_gate give __attribute__((aligned(64)));
 	/* @command_tail is the position of the next command to write, @command_head homad's
 	 * position as it was last read. */
 	u32 command_tail, command_head;
 
 	/* The lock of the event ring and of all fields below. */
-	struct homa_turn look __attribute__((aligned(64)));
+	struct homa_gate look __attribute__((aligned(64)));
 	/* The position of the next event to read. It is atomic, because it is looked at without
 	 * the lock. */
 	u32 event_head;

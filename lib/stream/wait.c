@@ -95,7 +95,7 @@ int homa_streams_poll(struct homa_streams *ctx, struct homa_stream **news, int m
 		return -ECONNRESET;
 	if (max <= 0)
 		return max ? -EINVAL : 0;
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	homa_streams_drain(ctx);
 	if (!ctx->num_news) {
 		check_now_and_then(ctx);
@@ -106,7 +106,7 @@ int homa_streams_poll(struct homa_streams *ctx, struct homa_stream **news, int m
 	if (!ctx->num_news)
 		quench(ctx);
 	care_for_sleepers(ctx);
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	return !n && homa_streams_gone(ctx) ? -ECONNRESET : n;
 }
 
@@ -132,9 +132,9 @@ int homa_streams_arm(struct homa_streams *ctx)
 
 	if (ctx->fork_generation != homa_fork_generation)
 		return 0;
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	sleep = may_sleep(ctx);
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	return sleep;
 }
 
@@ -166,10 +166,10 @@ static int block(struct homa_streams *ctx, u64 now, u64 until)
 	bool sleep;
 	int rc = 0;
 
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	sleep = may_sleep(ctx);
 	ctx->sleepers += sleep;
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	if (!sleep) {
 		if (__atomic_load_n(&ctx->att->queues->state,
 				    __ATOMIC_ACQUIRE) != HOMA_SHM_RUNNING)
@@ -177,9 +177,9 @@ static int block(struct homa_streams *ctx, u64 now, u64 until)
 		return 0;
 	}
 	rc = sleep_on(ctx, now, until);
-	homa_turn_lock(&ctx->look);
+	homa_gate_lock(&ctx->look);
 	ctx->sleepers--;
-	homa_turn_unlock(&ctx->look);
+	homa_gate_unlock(&ctx->look);
 	return rc;
 }
 

@@ -454,9 +454,9 @@ static void wait__others_take_the_news(void **state)
 	swallow();
 	pthread_create(&thread, NULL, wait_a_minute, NULL);
 	do {
-		homa_turn_lock(&ctx->look);
+		homa_gate_lock(&ctx->look);
 		sleepers = ctx->sleepers;
-		homa_turn_unlock(&ctx->look);
+		homa_gate_unlock(&ctx->look);
 		usleep(100);
 	} while (!sleepers);
 	/* As if homad had signalled, and the byte had been taken. */

@@ -15,7 +15,7 @@
 #define THREADS 4
 #define ROUNDS 5000
 
-static struct homa_turn turn;
+static struct homa_gate gate;
 static unsigned long counter, stop;
 
 static void *add(void *arg)
@@ -23,12 +23,12 @@ static void *add(void *arg)
 	int i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		homa_turn_lock(&turn);
+		homa_gate_lock(&gate);
 		counter++;
 		/* Longer than the others' patience, now and then. */
 		if (arg && i % 500 == 0)
 			usleep(500);
-		homa_turn_unlock(&turn);
+		homa_gate_unlock(&gate);
 	}
 	return NULL;
 }
@@ -41,23 +41,23 @@ static void lock__excludes(void **state)
 	(void)state;
 	counter = 0;
 	for (i = 0; i < THREADS; i++)
-		pthread_create(&threads[i], NULL, add, i == 0 ? &turn : NULL);
+		pthread_create(&threads[i], NULL, add, i == 0 ? &gate : NULL);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(counter, THREADS * ROUNDS);
-	assert_int_equal(turn.word, 0);
-	assert_int_equal(turn.wanted, 0);
+	assert_int_equal(gate.word, 0);
+	assert_int_equal(gate.wanted, 0);
 }
 
 static void *hold(void *arg)
 {
 	(void)arg;
-	homa_turn_lock(&turn);
+	homa_gate_lock(&gate);
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		counter++;
-		homa_turn_give_way(&turn);
+		homa_gate_give_way(&gate);
 	}
-	homa_turn_unlock(&turn);
+	homa_gate_unlock(&gate);
 	return NULL;
 }
 
@@ -75,7 +75,7 @@ static void give_way__lets_others_in(void **state)
 		pthread_join(threads[i], NULL);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	pthread_join(holder, NULL);
-	assert_int_equal(turn.word, 0);
+	assert_int_equal(gate.word, 0);
 }
 
 static struct homa_wake ping, pong;
@@ -115,7 +115,7 @@ static void wake__no_signal_is_lost(void **state)
 {
 	(void)state;
 	ping_pong(NULL);
-	ping_pong(&turn);
+	ping_pong(&gate);
 }
 
 static void wake__gives_up(void **state)

@@ -16,13 +16,13 @@
 static inline void homad_lock(struct homad_app *app)
 {
 	if (!homa_plat_alone)
-		homa_turn_lock(&app->lock);
+		homa_gate_lock(&app->lock);
 }
 
 static inline void homad_unlock(struct homad_app *app)
 {
 	if (!homa_plat_alone)
-		homa_turn_unlock(&app->lock);
+		homa_gate_unlock(&app->lock);
 }
 
 /* Writes or clears the bit @why of homad_app.held_back. The caller holds @app's lock. */

@@ -267,16 +267,16 @@ void homa_svc_adopt(struct homa_svc *c, struct homa_svc_att *att)
 {
 	u32 i;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	for (i = 0; i < HOMA_SHM_SQS; i++)
-		homa_turn_lock(&c->rings[i].lock);
-	homa_turn_lock(&c->release_lock);
+		homa_gate_lock(&c->rings[i].lock);
+	homa_gate_lock(&c->release_lock);
 	swap(c, att);
 	c->counters.attaches++;
 	__atomic_store_n(&c->state, HOMA_SVC_UP, __ATOMIC_RELEASE);
-	homa_turn_unlock(&c->release_lock);
+	homa_gate_unlock(&c->release_lock);
 	for (i = 0; i < HOMA_SHM_SQS; i++)
-		homa_turn_unlock(&c->rings[i].lock);
+		homa_gate_unlock(&c->rings[i].lock);
 	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 }

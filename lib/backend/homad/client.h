@@ -103,7 +103,7 @@ struct homa_svc_att {
 	/* The number of pieces that the application has got so far (under the handle's lock), and
 	 * has given back (under release_lock). */
 	u64 pieces_taken, pieces_released;
-	struct homa_turn heap_lock;
+	struct homa_gate heap_lock;
 	/* Under heap_lock: 1 + the timer to set when memory to send from is given back, or 0. */
 	int room_timer;
 	/* Under heap_lock: the segments with memory to send from, and what is free in each. */
@@ -123,7 +123,7 @@ struct homa_svc_way {
 
 /* struct homa_svc_ring - a submission ring. Its lock protects all members. */
 struct homa_svc_ring {
-	struct homa_turn lock;
+	struct homa_gate lock;
 	/* The number of entries that this process has filled so far, and that homad had taken when
 	 * we last looked. */
 	u32 tail, head;
@@ -222,7 +222,7 @@ enum homa_svc_state {
 
 /* struct homa_svc - an open handle. Its lock protects a member that says nothing else. */
 struct homa_svc {
-	struct homa_turn lock;
+	struct homa_gate lock;
 	/* An enum homa_svc_state; atomic. */
 	u32 state;
 	/* 1 when the handle is being closed; atomic. */
@@ -283,7 +283,7 @@ struct homa_svc {
 	/* The number that the next request gets; atomic. */
 	u64 numbers;
 
-	struct homa_turn release_lock __attribute__((aligned(64)));
+	struct homa_gate release_lock __attribute__((aligned(64)));
 	/* Under @release_lock: the number of pieces put into the release ring so far; how many of
 	 * them homad was shown; and how many may wait to be shown. */
 	u32 release_tail, release_shown, release_batch;

@@ -222,9 +222,9 @@ static void unlearn(struct homa_svc *c, const struct homa_addr *to)
 	u32 i;
 
 	for (i = 0; i < HOMA_SHM_SQS; i++) {
-		homa_turn_lock(&c->rings[i].lock);
+		homa_gate_lock(&c->rings[i].lock);
 		homa_svc_unlearn(&c->rings[i], to);
-		homa_turn_unlock(&c->rings[i].lock);
+		homa_gate_unlock(&c->rings[i].lock);
 	}
 }
 

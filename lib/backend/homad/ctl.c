@@ -48,10 +48,10 @@ static bool is_told(struct homa_svc *c, struct homa_svc_att *att,
 			why[0] = '\0';
 		return true;
 	}
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	*by_itself = homa_svc_hung_up(att);
 	homa_svc_ended(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return false;
 }
 
@@ -82,9 +82,9 @@ int homa_svc_records(struct homa_svc *c, void *all, size_t size, u32 total)
 	if (got == total)
 		return 0;
 	/* Records that come later would be taken for the answer to the next question. */
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_svc_ended(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return -ECONNRESET;
 }
 

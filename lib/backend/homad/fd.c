@@ -144,21 +144,21 @@ void homa_svc_fd_detach(struct homa_svc *c)
 
 void homa_svc_fd_await(struct homa_svc *c, struct homa_svc_att *att)
 {
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_svc_fd_watch(c, att->sock, EPOLLIN | EPOLLRDHUP);
 	homa_svc_fd_timer(c, __atomic_load_n(&c->next_try, __ATOMIC_RELAXED));
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 }
 
 void homa_svc_fd_leave(struct homa_svc *c, struct homa_svc_att *att)
 {
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	if (c->ep_fd >= 0) {
 		if (att)
 			epoll_ctl(c->ep_fd, EPOLL_CTL_DEL, att->sock, NULL);
 		homa_svc_fd_detach(c);
 	}
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 }
 
 int homa_svc_fd_ask(struct homa_svc *c, struct homa_svc_att *att)
@@ -182,7 +182,7 @@ int homa_svc_fd_hear(struct homa_svc *c, struct homa_svc_att *att)
 	if (rc)
 		return rc;
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	/* A child of fork() closes @ready_fd, so this must never be a closed descriptor. */
 	old = c->ready_fd;
 	c->ready_fd = fd;
@@ -193,7 +193,7 @@ int homa_svc_fd_hear(struct homa_svc *c, struct homa_svc_att *att)
 	if (!rc)
 		rc = homa_svc_fd_watch(c, att->sock, EPOLLRDHUP);
 	homa_svc_fd_timer(c, 0);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return rc;
 }
 

@@ -22,9 +22,9 @@ static int attach_now(struct homa_svc *c)
 		rc = homa_svc_fd_hear(c, c->att);
 	if (rc != -ECONNRESET)
 		return rc;
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_svc_ended(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return 0;
 }
 
@@ -50,18 +50,18 @@ int homa_svc_fd(void *host)
 		return c->ep_fd;
 	pthread_mutex_lock(&c->ctl);
 	if (c->ep_fd < 0) {
-		homa_turn_lock(&c->lock);
+		homa_gate_lock(&c->lock);
 		rc = make_set(c);
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 		if (!rc)
 			rc = attach_now(c);
-		homa_turn_lock(&c->lock);
+		homa_gate_lock(&c->lock);
 		if (rc)
 			homa_svc_fd_close(c);
 		else if (homa_svc_state(c) == HOMA_SVC_LOST)
 			homa_svc_fd_timer(c, 1);
 		homa_svc_fd_touch(c);
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->ctl);
 	return rc ? rc : c->ep_fd;
@@ -76,9 +76,9 @@ int homa_svc_fd_edges(void *host)
 	c->fd_edges = true;
 	if (c->ep_fd >= 0)
 		rc = attach_now(c);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	pthread_mutex_unlock(&c->ctl);
 	return rc;
 }

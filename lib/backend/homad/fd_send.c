@@ -146,7 +146,7 @@ static bool arm(struct homa_svc *c, u32 length)
 	struct homa_svc_may_send *s = &c->may_send;
 	bool many, again;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	many = is_many(s);
 	if (homa_svc_state(c) == HOMA_SVC_UP)
 		homa_svc_check(c);
@@ -155,7 +155,7 @@ static bool arm(struct homa_svc *c, u32 length)
 		ask(c, length > HOMA_SHM_COPY_MAX, many);
 	homa_svc_fd_touch(c);
 	again |= homa_svc_state(c) != HOMA_SVC_UP;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return again;
 }
 

@@ -32,8 +32,8 @@ int homa_svc_sends_from(void *host, const void *at)
 	struct homa_svc_ring *ring = homa_svc_my_ring(c);
 	bool has;
 
-	homa_turn_lock(&ring->lock);
+	homa_gate_lock(&ring->lock);
 	has = homa_svc_long_has(c->att, at);
-	homa_turn_unlock(&ring->lock);
+	homa_gate_unlock(&ring->lock);
 	return has;
 }

@@ -18,20 +18,20 @@ static void lock_all(struct homa_svc *c)
 {
 	u32 i;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	for (i = 0; i < HOMA_SHM_SQS; i++)
-		homa_turn_lock(&c->rings[i].lock);
-	homa_turn_lock(&c->release_lock);
+		homa_gate_lock(&c->rings[i].lock);
+	homa_gate_lock(&c->release_lock);
 }
 
 static void unlock_all(struct homa_svc *c)
 {
 	u32 i;
 
-	homa_turn_unlock(&c->release_lock);
+	homa_gate_unlock(&c->release_lock);
 	for (i = 0; i < HOMA_SHM_SQS; i++)
-		homa_turn_unlock(&c->rings[i].lock);
-	homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->rings[i].lock);
+	homa_gate_unlock(&c->lock);
 }
 
 /* The number of pieces of a message in the present pool that waits for the application. */
@@ -118,12 +118,12 @@ static int give(struct homa_svc *c, int fd, u8 token[16])
 		if (rc)
 			homa_svc_set_why(answer.text);
 	}
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	if (rc)
 		homa_svc_undo_shut(c, ended);
 	else
 		homa_svc_done_shut(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (!rc)
 		memcpy(token, answer.ip, sizeof(answer.ip));
 	return rc;

@@ -65,10 +65,10 @@ static int make_room(struct homa_svc *c, struct homa_svc_att *att, u32 bytes,
 	bool ended;
 	int rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_svc_drain(c, NULL);
 	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (!homa_svc_segment_get(att, bytes, segment, offset))
 		return 0;
 	pthread_mutex_lock(&c->ctl);
@@ -94,7 +94,7 @@ static int first_look(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 {
 	*att = c->att;
 	homa_svc_att_get(*att);
-	homa_turn_unlock(&ring->lock);
+	homa_gate_unlock(&ring->lock);
 	return homa_svc_segment_get(*att, bytes, segment, offset);
 }
 
@@ -138,7 +138,7 @@ int homa_svc_long_keep(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		rc = homa_svc_revive(c);
 		if (rc)
 			break;
-		homa_turn_lock(&ring->lock);
+		homa_gate_lock(&ring->lock);
 		rc = look_and_ask(c, ring, bytes, att, segment, offset);
 	} while (rc == -EAGAIN);
 	return rc;
@@ -162,12 +162,12 @@ int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 	if (rc)
 		return rc;
 	rc = first_look(c, ring, bytes, att, segment, offset);
-	if (rc && homa_turn_trylock(&c->lock)) {
+	if (rc && homa_gate_trylock(&c->lock)) {
 		/* Take what completions give back, if no other thread has the lock. */
 		if (homa_svc_state(c) == HOMA_SVC_UP)
 			homa_svc_drain(c, NULL);
 		homa_svc_fd_touch(c);
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 		rc = homa_svc_segment_get(*att, bytes, segment, offset);
 	}
 	if (rc)

@@ -56,7 +56,7 @@ void homa_svc_metrics(void *host, visitor *visit, void *arg)
 
 	pthread_mutex_lock(&c->ctl);
 	all = ask(c, &total);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	if (homa_svc_state(c) == HOMA_SVC_UP)
 		c->counters.progress_rounds += homa_svc_drain(c, NULL);
 	homa_svc_fd_touch(c);
@@ -64,7 +64,7 @@ void homa_svc_metrics(void *host, visitor *visit, void *arg)
 	rx_bytes = c->rx_bytes;
 	failed = c->failed;
 	out_bytes = homa_svc_long_used(c->att);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	pthread_mutex_unlock(&c->ctl);
 
 	for (i = 0; i < total; i++) {

@@ -175,10 +175,10 @@ void homa_svc_close(void *host)
 	struct homa_svc *c = host;
 
 	homa_svc_unlist_handle(c);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	__atomic_store_n(&c->closing, 1, __ATOMIC_SEQ_CST);
 	homa_svc_end_waits(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	/* The end of the connection is the end of the attachment. */
 	homa_svc_free(c);
 }

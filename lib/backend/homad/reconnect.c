@@ -72,8 +72,8 @@ void homa_svc_lost(struct homa_svc *c, u32 state)
 	__atomic_store_n(&c->state, state, __ATOMIC_RELEASE);
 	/* Threads that have not seen the new state have finished submitting after this. */
 	for (i = 0; i < HOMA_SHM_SQS; i++) {
-		homa_turn_lock(&c->rings[i].lock);
-		homa_turn_unlock(&c->rings[i].lock);
+		homa_gate_lock(&c->rings[i].lock);
+		homa_gate_unlock(&c->rings[i].lock);
 	}
 	/* In the other states every call fails from now on, so nothing need fail here. */
 	if (state == HOMA_SVC_LOST) {
@@ -290,10 +290,10 @@ static void succeed(struct homa_svc *c)
 /* Wake the poller: it may sleep until homad's answer comes, which was read here. */
 static void tell_poller(struct homa_svc *c)
 {
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	if (c->blocked)
 		homa_svc_nudge(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 }
 
 static int revive(struct homa_svc *c, bool wait)

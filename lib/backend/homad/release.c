@@ -201,12 +201,12 @@ int homa_svc_release(void *host, struct homa_message *msg)
 	struct homa_svc_att *att;
 	int rc = 0;
 
-	homa_turn_lock(&c->release_lock);
+	homa_gate_lock(&c->release_lock);
 	att = att_of(c, (u32)(host_word >> 32));
 	if (likely(att != NULL))
 		put_all(c, att, pages,
 			homa_min_u32((u32)host_word, HOMA_SHM_PAGES), &rc);
-	homa_turn_unlock(&c->release_lock);
+	homa_gate_unlock(&c->release_lock);
 	return rc;
 }
 
@@ -215,9 +215,9 @@ int homa_svc_release_pages(void *host, const uint32_t *pages, unsigned int num)
 	struct homa_svc *c = host;
 	int rc = 0;
 
-	homa_turn_lock(&c->release_lock);
+	homa_gate_lock(&c->release_lock);
 	put_all(c, c->att, pages, num, &rc);
-	homa_turn_unlock(&c->release_lock);
+	homa_gate_unlock(&c->release_lock);
 	return rc;
 }
 
@@ -229,11 +229,11 @@ void homa_svc_discard(struct homa_svc *c, u32 generation,
 
 	if (!cqe->num_pages)
 		return;
-	homa_turn_lock(&c->release_lock);
+	homa_gate_lock(&c->release_lock);
 	att = att_of(c, generation);
 	if (att)
 		put_all(c, att, cqe->pages, cqe->num_pages, &rc);
-	homa_turn_unlock(&c->release_lock);
+	homa_gate_unlock(&c->release_lock);
 }
 
 void homa_svc_show_releases(struct homa_svc *c)
@@ -242,8 +242,8 @@ void homa_svc_show_releases(struct homa_svc *c)
 			   __atomic_load_n(&c->release_tail, __ATOMIC_RELAXED) &&
 		   !__atomic_load_n(&c->kept, __ATOMIC_RELAXED)))
 		return;
-	homa_turn_lock(&c->release_lock);
+	homa_gate_lock(&c->release_lock);
 	if (homa_svc_state(c) == HOMA_SVC_UP)
 		show(c);
-	homa_turn_unlock(&c->release_lock);
+	homa_gate_unlock(&c->release_lock);
 }

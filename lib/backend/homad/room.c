@@ -41,7 +41,7 @@ static int try_room(struct homa_svc *c, u32 length, bool ask)
 	}
 	rc = homa_svc_try_begin(c, length, &ring);
 	if (!rc)
-		homa_turn_unlock(&ring->lock);
+		homa_gate_unlock(&ring->lock);
 	return rc;
 }
 
@@ -52,14 +52,14 @@ static int let_homad_run(struct homa_svc *c, u64 since, u64 now)
 							     PAUSE_MAX_NS) };
 	int rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	rc = homa_svc_error(c);
 	if (!rc && homa_svc_state(c) == HOMA_SVC_UP) {
 		homa_svc_drain(c, NULL);
 		homa_svc_check(c);
 	}
 	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (rc)
 		return rc;
 	if (now - since < YIELD_NS)

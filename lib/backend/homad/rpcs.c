@@ -130,19 +130,19 @@ int homa_svc_rpcs(void *host,
 	int rc;
 
 	pthread_mutex_lock(&c->ctl);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_svc_drain(c, NULL);
 	/* Some requests may end while homad is asked, so there is room for more. */
 	room = count_done(c) + 1024;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	rpcs = ask_rpcs(c, room, &total, &rc);
 	if (!rc) {
-		homa_turn_lock(&c->lock);
+		homa_gate_lock(&c->lock);
 		if (homa_svc_state(c) == HOMA_SVC_UP)
 			homa_svc_drain(c, NULL);
 		homa_svc_fd_touch(c);
 		total = put_right(c, rpcs, total, room);
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->ctl);
 	for (i = 0; i < total && !rc; i++)

@@ -120,7 +120,7 @@ static int start(struct homa_svc *c, struct outgoing *o,
 		if (rc || !is_long || likely(c->att == o->att))
 			break;
 		/* homad has ended and is back, with other memory. */
-		homa_turn_unlock(&(*ring)->lock);
+		homa_gate_unlock(&(*ring)->lock);
 		drop_long(o);
 	}
 	if (rc)
@@ -167,19 +167,19 @@ static int start_request(struct homa_svc *c, struct outgoing *o,
 			*slot = homa_svc_slot_get(c, way->hash, token);
 			if (likely(*slot))
 				return 0;
-			homa_turn_unlock(&(*ring)->lock);
+			homa_gate_unlock(&(*ring)->lock);
 			rc = -ENOBUFS;
 			if (drained)
 				break;
 			/* homad may have confirmed aborted requests meanwhile. */
-			homa_turn_lock(&c->lock);
+			homa_gate_lock(&c->lock);
 			homa_svc_drain(c, NULL);
 			homa_svc_fd_touch(c);
-			homa_turn_unlock(&c->lock);
+			homa_gate_unlock(&c->lock);
 			drained = true;
 			continue;
 		}
-		homa_turn_unlock(&(*ring)->lock);
+		homa_gate_unlock(&(*ring)->lock);
 		rc = homa_svc_route(c, to);
 		if (rc)
 			break;
@@ -265,9 +265,9 @@ static bool is_former(struct homa_svc *c, u32 generation)
 	struct homa_svc_ring *ring = homa_svc_my_ring(c);
 	bool former;
 
-	homa_turn_lock(&ring->lock);
+	homa_gate_lock(&ring->lock);
 	former = c->att->generation != generation;
-	homa_turn_unlock(&ring->lock);
+	homa_gate_unlock(&ring->lock);
 	return former;
 }
 
@@ -294,7 +294,7 @@ static int reply(struct homa_svc *c, const struct homa_message *request,
 		return rc == -ECONNREFUSED ? 0 : rc;
 	rc = c->att->generation == generation ? claim(c, token) : 0;
 	if (unlikely(rc <= 0)) {
-		homa_turn_unlock(&ring->lock);
+		homa_gate_unlock(&ring->lock);
 		drop_long(o);
 		return rc;
 	}
@@ -349,7 +349,7 @@ int homa_svc_reject(void *host, const struct homa_message *request, int error)
 	else
 		rc = c->att->generation == generation ? claim(c, token) : 0;
 	if (unlikely(rc <= 0)) {
-		homa_turn_unlock(&ring->lock);
+		homa_gate_unlock(&ring->lock);
 		return rc;
 	}
 	sqe = homa_svc_entry(c, ring);
@@ -402,7 +402,7 @@ static int send_abort(struct homa_svc *c, u64 token, u32 generation)
 	if (rc)
 		return rc == -ECONNREFUSED ? 0 : rc;
 	if (unlikely(c->att->generation != generation)) {
-		homa_turn_unlock(&ring->lock);
+		homa_gate_unlock(&ring->lock);
 		return 0;
 	}
 	sqe = homa_svc_entry(c, ring);
@@ -437,12 +437,12 @@ static int abort_one(struct homa_svc *c, u64 token, int error)
 	u32 generation;
 	int rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	generation = c->att->generation;
 	homa_svc_drain(c, NULL);
 	rc = end_slot(c, token, error);
 	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return rc > 0 ? send_abort(c, token, generation) : rc;
 }
 

@@ -16,16 +16,16 @@ static void exchange(struct homa_svc *c, struct homa_svc_att *with)
 {
 	struct homa_svc_att *att = c->att, old;
 
-	homa_turn_lock(&c->lock);
-	homa_turn_lock(&c->release_lock);
+	homa_gate_lock(&c->lock);
+	homa_gate_lock(&c->release_lock);
 	old = *att;
 	att->pool = with->pool;
 	att->pool_bytes = with->pool_bytes;
 	att->lent = with->lent;
 	att->out = with->out;
 	c->release_batch = (u32)homa_min_u64(8, att->pool_bytes / 65536 / 64);
-	homa_turn_unlock(&c->release_lock);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->release_lock);
+	homa_gate_unlock(&c->lock);
 	if (!old.lent)
 		munmap(old.pool, old.pool_bytes);
 	munmap(old.out, old.pool_bytes / HOMA_SVC_GRANULE);
@@ -86,13 +86,13 @@ int homa_svc_shutdown(void *host)
 	pthread_mutex_lock(&c->ctl);
 	/* homad's answer does not matter: the handle is shut without homad, too. */
 	homa_svc_question(c, &request, &answer, NULL);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	if (homa_svc_state(c) == HOMA_SVC_UP)
 		homa_svc_lost(c, HOMA_SVC_SHUT);
 	else
 		__atomic_store_n(&c->state, HOMA_SVC_SHUT, __ATOMIC_RELEASE);
 	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	pthread_mutex_unlock(&c->ctl);
 	return 0;
 }

@@ -105,7 +105,7 @@ static int wait_for_room(struct homa_svc *c, u64 *since, u64 *checked)
 		return -ESHUTDOWN;
 	if (now - *since > PATIENCE_NS)
 		return -ENOBUFS;
-	if (homa_turn_trylock(&c->lock)) {
+	if (homa_gate_trylock(&c->lock)) {
 		if (homa_svc_state(c) == HOMA_SVC_UP) {
 			homa_svc_drain(c, NULL);
 			homa_svc_fd_touch(c);
@@ -114,7 +114,7 @@ static int wait_for_room(struct homa_svc *c, u64 *since, u64 *checked)
 				homa_svc_check(c);
 			}
 		}
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 	}
 	sched_yield();
 	return 0;
@@ -127,18 +127,18 @@ static int begin_slow(struct homa_svc *c, u32 staged, struct homa_svc_ring *ring
 
 	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
-		homa_turn_unlock(&ring->lock);
+		homa_gate_unlock(&ring->lock);
 		if (homa_svc_state(c) != HOMA_SVC_UP)
 			rc = homa_svc_revive(c);
 		else
 			rc = wait_for_room(c, &since, &checked);
 		if (rc)
 			break;
-		homa_turn_lock(&ring->lock);
+		homa_gate_lock(&ring->lock);
 		/* The handle may have been closed meanwhile; it waits for us only while we are
 		 * inside. */
 		if (unlikely(__atomic_load_n(&c->closing, __ATOMIC_SEQ_CST))) {
-			homa_turn_unlock(&ring->lock);
+			homa_gate_unlock(&ring->lock);
 			rc = -ESHUTDOWN;
 			break;
 		}
@@ -156,7 +156,7 @@ int homa_svc_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **out)
 	int rc = 0;
 
 	*out = ring;
-	homa_turn_lock(&ring->lock);
+	homa_gate_lock(&ring->lock);
 	if (unlikely(homa_svc_state(c) != HOMA_SVC_UP ||
 		     !make_room(c, ring, staged)))
 		rc = begin_slow(c, staged, ring);
@@ -172,10 +172,10 @@ int homa_svc_try_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **ou
 	u32 state;
 
 	*out = ring;
-	homa_turn_lock(&ring->lock);
+	homa_gate_lock(&ring->lock);
 	state = homa_svc_state(c);
 	if (unlikely(state != HOMA_SVC_UP || !make_room(c, ring, staged))) {
-		homa_turn_unlock(&ring->lock);
+		homa_gate_unlock(&ring->lock);
 		if (state == HOMA_SVC_UP)
 			return -EAGAIN;
 		/* This call does not attach again; a receive does. */
@@ -221,10 +221,10 @@ void homa_svc_submit(struct homa_svc *c, struct homa_svc_ring *ring)
 	state = __atomic_load_n(&h->state, __ATOMIC_RELAXED);
 	if (unlikely(wanted & HOMA_SHM_KICK_SUBMIT))
 		homa_svc_kick(c, c->att);
-	homa_turn_unlock(&ring->lock);
+	homa_gate_unlock(&ring->lock);
 	if (unlikely(state != HOMA_SHM_RUNNING)) {
-		homa_turn_lock(&c->lock);
+		homa_gate_lock(&c->lock);
 		homa_svc_check(c);
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 	}
 }

@@ -61,12 +61,12 @@ static int sleep_on(struct homa_svc *c, struct pollfd *fds, u32 num, u64 until)
 	wait = until - now;
 	c->blocked = true;
 	c->counters.blocks++;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	ts.tv_sec = (time_t)(wait / 1000000000u);
 	ts.tv_nsec = (long)(wait % 1000000000u);
 	rc = ppoll(fds, num, until == HOMA_SVC_NEVER ? NULL : &ts, NULL);
 	rc = rc < 0 && errno == EINTR ? -EINTR : 0;
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	c->blocked = false;
 	return rc;
 }
@@ -115,9 +115,9 @@ static int away_step(struct homa_svc *c, u64 until)
 	u64 next;
 	int rc;
 
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	rc = homa_svc_revive_try(c, &coming);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	/* Another thread may have attached before we had the lock. It did not find us asleep, so
 	 * nobody would wake us. */
 	if (homa_svc_state(c) == HOMA_SVC_UP) {
@@ -151,12 +151,12 @@ static int idle_step(struct homa_svc *c, u64 now, u64 until)
 		c->alive_at = now;
 		homa_svc_check(c);
 	}
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (c->never_sleep)
 		sched_yield();
 	else
 		awake = homa_spin_idle(&c->spin, now);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	if (awake)
 		return 0;
 	/* homad may need kept pieces before it can give us a message, so do not sleep for long. */
@@ -202,9 +202,9 @@ static int passive_step(struct homa_svc *c, struct homa_svc_waiter *w, u64 until
 	u64 spin = c->never_sleep ? HOMA_WAKE_SPIN : c->spin.limit;
 	int rc;
 
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	rc = homa_wake_wait(&w->wake, spin, until);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_wake_reset(&w->wake);
 	return rc == -ETIMEDOUT ? -EAGAIN : rc;
 }
@@ -261,18 +261,18 @@ static int asked_in_vain(struct homa_svc *c, struct homa_svc_waiter *w)
 	    c->att->queues->state != HOMA_SHM_RUNNING || c->ep_fd >= 0)
 		homa_svc_check(c);
 	if (homa_svc_state(c) == HOMA_SVC_LOST) {
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 		homa_svc_revive_try(c, NULL);
-		homa_turn_lock(&c->lock);
+		homa_gate_lock(&c->lock);
 	}
 	homa_svc_show_releases(c);
 	/* A program that never waits yields the processor, so that homad can run. One that has
 	 * a descriptor may be about to wait for it, unless it asks again. */
 	if (c->ep_fd < 0 || ++c->vain > VAIN_ASKS) {
 		c->counters.yields++;
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 		sched_yield();
-		homa_turn_lock(&c->lock);
+		homa_gate_lock(&c->lock);
 	}
 	return look(c, w);
 }
@@ -311,10 +311,10 @@ int homa_svc_receive(void *host, struct homa_message *msg, uint64_t id,
 
 	if (id & 1)
 		return -ENOENT;
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	rc = receive(c, &w, flags, timeout_ns);
 	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return rc;
 }
 
@@ -327,7 +327,7 @@ int homa_svc_receive_batch(void *host, struct homa_message *msgs, unsigned int n
 	unsigned int got = 1;
 	int rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	rc = receive(c, &w, flags, timeout_ns);
 	for (; !rc && got < n; got++) {
 		w = (struct homa_svc_waiter){ .msg = &msgs[got], .flags = flags };
@@ -338,7 +338,7 @@ int homa_svc_receive_batch(void *host, struct homa_message *msgs, unsigned int n
 	if (!rc)
 		c->counters.batched += got - 1;
 	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return rc ? rc : (int)got;
 }
 
@@ -349,7 +349,7 @@ int homa_svc_poll(void *host)
 
 	/* The protocol runs in another process, maybe on this core. */
 	sched_yield();
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	rc = homa_svc_error(c);
 	if (!rc && homa_svc_state(c) == HOMA_SVC_UP) {
 		homa_svc_drain(c, NULL);
@@ -358,7 +358,7 @@ int homa_svc_poll(void *host)
 		homa_svc_show_releases(c);
 	}
 	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return rc;
 }
 
@@ -374,8 +374,8 @@ void homa_svc_end_waits(struct homa_svc *c)
 						   list)
 					 ->wake);
 		homa_svc_nudge(c);
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 		sched_yield();
-		homa_turn_lock(&c->lock);
+		homa_gate_lock(&c->lock);
 	}
 }

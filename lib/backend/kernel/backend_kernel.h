@@ -121,7 +121,7 @@ struct homa_knl_counters {
 
 /* struct homa_knl - an open handle. Its lock protects a member that says nothing else. */
 struct homa_knl {
-	struct homa_turn lock;
+	struct homa_gate lock;
 	/* The socket, and its family: AF_INET6, or AF_INET where there is no IPv6. */
 	int fd, family;
 	/* The memory, of @region_bytes bytes, in which the kernel puts messages. This library
@@ -172,13 +172,13 @@ struct homa_knl {
 	/* The number of bytes received, and of our requests that failed, for homa_metrics(). */
 	u64 rx_bytes, failed;
 
-	struct homa_turn timeo_lock;
+	struct homa_gate timeo_lock;
 	/* Under timeo_lock: the socket's SO_RCVTIMEO in us; 0 if it has none. */
 	u64 timeo;
 	/* Under timeo_lock: the number of threads that are about to block or blocked with it. */
 	u32 timed;
 
-	struct homa_turn back_lock;
+	struct homa_gate back_lock;
 	/* For each granule of the region 1 while the application has a piece that begins there,
 	 * else 0. The bytes are atomic. */
 	u8 *out;

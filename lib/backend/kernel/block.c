@@ -39,27 +39,27 @@ static void begin(struct homa_knl *c, u64 left)
 {
 	u64 us = left / 1000;
 
-	homa_turn_lock(&c->timeo_lock);
+	homa_gate_lock(&c->timeo_lock);
 	c->timed++;
 	if (!c->timeo || c->timeo > us || (c->timed == 1 && c->timeo < us / 8))
 		set_timeo(c, us / 4 * 3 > 1000 ? us / 4 * 3 : 1000);
-	homa_turn_unlock(&c->timeo_lock);
+	homa_gate_unlock(&c->timeo_lock);
 }
 
 static void end(struct homa_knl *c)
 {
-	homa_turn_lock(&c->timeo_lock);
+	homa_gate_lock(&c->timeo_lock);
 	c->timed--;
-	homa_turn_unlock(&c->timeo_lock);
+	homa_gate_unlock(&c->timeo_lock);
 }
 
 /* Remove the socket's timeout, which has woken a thread without one, if nobody needs it. */
 static void unset(struct homa_knl *c)
 {
-	homa_turn_lock(&c->timeo_lock);
+	homa_gate_lock(&c->timeo_lock);
 	if (!c->timed)
 		set_timeo(c, 0);
-	homa_turn_unlock(&c->timeo_lock);
+	homa_gate_unlock(&c->timeo_lock);
 }
 
 static int by_poll(struct homa_knl *c, u64 left, struct homa_knl_got *got)

@@ -36,7 +36,7 @@ int homa_knl_fd(void *host)
 	struct homa_knl *c = host;
 	int set, rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	if (c->ep_fd >= 0)
 		goto out;
 	c->level_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -52,13 +52,13 @@ int homa_knl_fd(void *host)
 		if (set >= 0)
 			close(set);
 		c->level_fd = -1;
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 		return rc;
 	}
 	c->ep_fd = set;
 	homa_knl_fd_touch(c);
 out:
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return c->ep_fd;
 }
 
@@ -67,7 +67,7 @@ int homa_knl_send_fd(void *host)
 	struct homa_knl *c = host;
 	int set, rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	set = c->send_fd;
 	if (set < 0) {
 		set = epoll_create1(EPOLL_CLOEXEC);
@@ -77,6 +77,6 @@ int homa_knl_send_fd(void *host)
 		c->send_fd = rc ? -1 : set;
 		set = rc ? rc : set;
 	}
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return set;
 }

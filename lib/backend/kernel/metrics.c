@@ -108,13 +108,13 @@ void homa_knl_metrics(void *host, visitor *visit, void *arg)
 	u64 rpcs, rx_bytes, failed, out_bytes;
 	struct homa_knl *c = host;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_knl_drain(c);
 	rpcs = of_socket(c, &out_bytes) + kept_responses(c);
 	counters = c->counters;
 	rx_bytes = c->rx_bytes;
 	failed = c->failed;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 
 	of_module(visit, arg);
 	visit(arg, "rpcs", "RPCs of this handle that are open now", rpcs);

@@ -241,13 +241,13 @@ static void homa_knl_close(void *host)
 	pthread_mutex_lock(&handles_lock);
 	homa_list_del(&c->all);
 	pthread_mutex_unlock(&handles_lock);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	__atomic_store_n(&c->shut, 1, __ATOMIC_RELEASE);
 	if (c->inside) {
 		shutdown(c->fd, SHUT_RDWR);
 		homa_knl_end_waits(c);
 	}
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	free_handle(c);
 }
 
@@ -261,7 +261,7 @@ static int homa_knl_bind(void *host, uint16_t port)
 	bool v4 = c->family == AF_INET;
 	int rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	rc = homa_knl_error(c);
 	if (!rc && c->bound)
 		rc = -EINVAL;
@@ -270,7 +270,7 @@ static int homa_knl_bind(void *host, uint16_t port)
 		 v4 ? sizeof(name4) : sizeof(name)))
 		rc = -errno;
 	c->bound |= !rc;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return rc;
 }
 

@@ -63,11 +63,11 @@ void homa_knl_pages_back(struct homa_knl *c, struct homa_recvmsg_args *args)
 	args->num_bpages = 0;
 	if (!__atomic_load_n(&c->num_back, __ATOMIC_RELAXED))
 		return;
-	homa_turn_lock(&c->back_lock);
+	homa_gate_lock(&c->back_lock);
 	n = homa_min_u32(c->num_back, HOMA_MAX_BPAGES);
 	__atomic_store_n(&c->num_back, c->num_back - n, __ATOMIC_RELAXED);
 	memcpy(args->bpage_offsets, &c->back[c->num_back], n * sizeof(*c->back));
-	homa_turn_unlock(&c->back_lock);
+	homa_gate_unlock(&c->back_lock);
 	args->num_bpages = n;
 	__atomic_fetch_sub(&c->pieces, n, __ATOMIC_RELAXED);
 }
@@ -116,10 +116,10 @@ static int put(struct homa_knl *c, u32 offset)
 	if (offset >= c->region_bytes || offset % HOMA_KNL_GRANULE ||
 	    !__atomic_exchange_n(place(c, offset), 0, __ATOMIC_RELAXED))
 		return -EINVAL;
-	homa_turn_lock(&c->back_lock);
+	homa_gate_lock(&c->back_lock);
 	c->back[c->num_back] = offset;
 	__atomic_store_n(&c->num_back, c->num_back + 1, __ATOMIC_RELAXED);
-	homa_turn_unlock(&c->back_lock);
+	homa_gate_unlock(&c->back_lock);
 	return 0;
 }
 

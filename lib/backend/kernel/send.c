@@ -122,10 +122,10 @@ int homa_knl_request(void *host, const struct sockaddr *dest,
 		return tolen;
 	if (flags & HOMA_PRIVATE)
 		args.flags = HOMA_SENDMSG_PRIVATE;
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	slot = homa_knl_slot_get(c);
 	if (!slot) {
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 		return -ENOBUFS;
 	}
 	slot->is_private = (flags & HOMA_PRIVATE) != 0;
@@ -135,18 +135,18 @@ int homa_knl_request(void *host, const struct sockaddr *dest,
 					    sizeof(struct sockaddr_in6));
 	c->asked_shared |= !slot->is_private;
 	token = slot->token;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 
 	args.completion_cookie = token;
 	rc = send_out(c, &to, tolen, out, &args);
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	/* The request may be answered, and the answer taken, by now. */
 	if (unlikely(rc))
 		homa_knl_slot_put(c, slot);
 	else if (slot->token == token)
 		slot->id = args.id;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	*id = token << 1;
 	return rc == -ENOBUFS && (flags & HOMA_NONBLOCK) ? -EAGAIN : rc;
 }
@@ -183,15 +183,15 @@ int homa_knl_reply(void *host, const struct homa_message *request,
 	tolen = name_of(c, (const struct sockaddr *)&request->peer, &to);
 	if (tolen < 0)
 		return tolen;
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	first = homa_knl_answer(c, token);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (!first)
 		return -EINVAL;
 	rc = send_out(c, &to, tolen, out, &args);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_knl_answered(c, token, rc == -ENOBUFS || rc == -ENOMEM);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	/* These mean that the client is gone or cannot be reached any more. */
 	if (rc == -EINVAL || rc == -EHOSTUNREACH || rc == -ENETUNREACH)
 		return 0;
@@ -224,16 +224,16 @@ int homa_knl_reject(void *host, const struct homa_message *request, int error)
 	bool first;
 	int rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	first = homa_knl_answer(c, token);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (!first)
 		return -EINVAL;
 	rc = say_of(c, request, &args);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_knl_answered(c, token,
 			  rc == -ENOBUFS || rc == -ENOMEM || rc == -EOPNOTSUPP);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	/* These mean that the client cannot be reached any more. */
 	return rc == -EHOSTUNREACH || rc == -ENETUNREACH ? 0 : rc;
 }
@@ -248,9 +248,9 @@ int homa_knl_alive(void *host, const struct homa_message *request)
 
 	if (rc)
 		return rc;
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	open = homa_knl_asked_open(c, token);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (!open)
 		return 0;
 	rc = say_of(c, request, &args);
@@ -288,10 +288,10 @@ static int abort_one(struct homa_knl *c, u64 token, int error)
 	struct homa_knl_slot *slot;
 	int rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_knl_drain(c);
 	args.id = to_abort(c, token, error, &rc);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (!args.id)
 		return rc;
 	rc = ioctl(c->fd, HOMAIOCABORT, &args) ? -errno : 0;
@@ -300,11 +300,11 @@ static int abort_one(struct homa_knl *c, u64 token, int error)
 		return 0;
 	if (rc || error)
 		return rc;
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	slot = homa_knl_slot(c, token);
 	if (slot)
 		homa_knl_forget(c, slot);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return 0;
 }
 
@@ -319,15 +319,15 @@ int homa_knl_abort(void *host, uint64_t id, int error)
 		return rc;
 	if (id)
 		return id & 1 ? -EINVAL : abort_one(c, id >> 1, error);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	top = c->fresh;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	for (i = 0; i < top && !rc; i++) {
 		u64 token;
 
-		homa_turn_lock(&c->lock);
+		homa_gate_lock(&c->lock);
 		token = c->slots[i].token;
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 		if (token)
 			rc = abort_one(c, token, error);
 		/* -EINVAL means that the request came to its end by itself. */

@@ -51,13 +51,13 @@ static int direct_step(struct homa_knl *c, struct homa_knl_waiter *w)
 	w->direct = true;
 	c->direct++;
 	c->direct_flags = w->flags;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (!w->spun)
 		rc = homa_knl_spin(c, 0, w->until, &got);
 	w->spun = true;
 	if (rc == -EAGAIN)
 		rc = homa_knl_block(c, 0, w->until, &got);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	w->direct = false;
 	c->direct--;
 	if (!rc)
@@ -93,7 +93,7 @@ static int poller_sleep(struct homa_knl *c, u64 until)
 	ts.tv_sec = (time_t)(left / 1000000000u);
 	ts.tv_nsec = (long)(left % 1000000000u);
 	c->sleeping = true;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (c->spin_ns == HOMA_KNL_NEVER) {
 		sched_yield();
 		ts.tv_sec = ts.tv_nsec = 0;
@@ -102,7 +102,7 @@ static int poller_sleep(struct homa_knl *c, u64 until)
 		rc = ppoll(fds, 2, until == HOMA_KNL_NEVER ? NULL : &ts, NULL);
 	}
 	rc = rc < 0 ? -errno : 0;
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	c->sleeping = false;
 	if (!rc && fds[1].revents)
 		swallow(c->nudge_fd);
@@ -122,11 +122,11 @@ static int passive_step(struct homa_knl *c, struct homa_knl_waiter *w)
 {
 	int rc;
 
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	rc = homa_wake_wait(&w->wake,
 			    c->spin_ns == HOMA_KNL_NEVER ? HOMA_WAKE_SPIN : 0,
 			    w->until);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	homa_wake_reset(&w->wake);
 	return rc == -ETIMEDOUT ? -EAGAIN : rc;
 }
@@ -200,7 +200,7 @@ static int receive_private(struct homa_knl *c, u64 token,
 	u64 id = slot->id;
 	int rc;
 
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	if (!wait) {
 		rc = homa_knl_recv(c, id, MSG_DONTWAIT, &got);
 	} else {
@@ -208,7 +208,7 @@ static int receive_private(struct homa_knl *c, u64 token,
 		if (rc == -EAGAIN)
 			rc = homa_knl_block(c, id, until, &got);
 	}
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	/* -EINVAL means that the kernel does not know the RPC, because it was aborted. */
 	if (rc == -EINVAL)
 		return -ENOENT;
@@ -231,18 +231,18 @@ int homa_knl_enter(struct homa_knl *c)
 {
 	int rc;
 
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	c->inside++;
 	rc = homa_knl_error(c);
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return rc;
 }
 
 void homa_knl_leave(struct homa_knl *c)
 {
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	c->inside--;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 }
 
 int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
@@ -263,7 +263,7 @@ int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 	if (wait)
 		w.until = deadline(timeout_ns);
 	homa_list_init(&w.list);
-	homa_turn_lock(&c->lock);
+	homa_gate_lock(&c->lock);
 	c->inside++;
 	rc = homa_knl_error(c);
 	slot = homa_knl_slot(c, w.token);
@@ -274,7 +274,7 @@ int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 	else if (!rc)
 		rc = receive_shared(c, &w, wait);
 	c->inside--;
-	homa_turn_unlock(&c->lock);
+	homa_gate_unlock(&c->lock);
 	return rc;
 }
 
@@ -311,8 +311,8 @@ void homa_knl_end_waits(struct homa_knl *c)
 	while (c->inside) {
 		look_again(c, NULL);
 		homa_knl_nudge(c);
-		homa_turn_unlock(&c->lock);
+		homa_gate_unlock(&c->lock);
 		sched_yield();
-		homa_turn_lock(&c->lock);
+		homa_gate_lock(&c->lock);
 	}
 }
