@@ -14,7 +14,7 @@
  *	routes.c	destinations that are known to be reachable
  *	submit.c	rings, short messages (staged beside them)
  *	heap.c, segments.c, long.c	long messages
- *	given.c		memory for the application to write them into
+ *	alloc.c		memory for the application to write them into
  *	room.c		waiting until there is room to send
  *	slots.c		our open requests and their names
  *	send.c		request, reply, abort
@@ -497,7 +497,7 @@ int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 int homa_svc_long_keep(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		       u32 *segment, u32 *offset);
 
-/* given.c */
+/* alloc.c */
 int homa_svc_alloc(void *host, size_t length, struct homa_room *room);
 int homa_svc_sends_from(void *host, const void *at);
 
