@@ -60,6 +60,25 @@ def test_command_line__mistakes(words: list[str], piece: str) -> None:
     assert piece in done.stderr and done.stderr.count("\n") == 1, done
 
 
+@pytest.mark.parametrize(
+    "words, piece",
+    [
+        (["--mode", "dedicated", "--cores", "0,1"], "a single fast-path thread"),
+        (["--udp-only"], "AF_XDP only"),
+    ],
+)
+def test_command_line__leaves_no_room_for_tcp_rules(
+    words: list[str], piece: str, tmp_path: Path
+) -> None:
+    """What the file says is right until the command line changes what it relies on."""
+    file = tmp_path / "homad.toml"
+    file.write_text("[[tcp_rule]]\nlisten = [80, 80]\n")
+    said = homad("--config", str(file), "--check-config")
+    assert said.returncode == 0, said
+    said = homad("--config", str(file), *words, "--check-config")
+    assert said.returncode == 2 and piece in said.stderr and "[[tcp_rule]]" in said.stderr, said
+
+
 def test_command_line__says_what_there_is() -> None:
     usage = homad("--help")
     assert usage.returncode == 0

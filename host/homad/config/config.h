@@ -207,6 +207,11 @@ struct homad_config {
 /** homad_config_default() - set @config to what holds without a file. */
 void homad_config_default(struct homad_config *config);
 /**
+ * homad_tcp_conflict() - why [[tcp_rule]] cannot work with the other settings of @config
+ * Returns a text for people; NULL if there is no such rule, or if it can.
+ */
+const char *homad_tcp_conflict(const struct homad_config *config);
+/**
  * homad_config_load() - read a TOML file over @config
  * Every error is printed to @errors, one a line, "FILE:LINE: what is wrong and
  * how to mend it". Returns 0, or how many errors there were.

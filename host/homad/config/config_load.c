@@ -441,13 +441,9 @@ static void check_together(struct homad_loader *l)
 			     (!c->auto_interfaces && !c->num_interfaces)),
 		 "network.udp", "network.afxdp",
 		 "without network.udp there must be an interface for AF_XDP: set network.udp = true, or network.afxdp and network.interfaces");
-	if (c->num_tcp_rules && c->mode == HOMAD_DEDICATED && c->num_cores > 1)
-		homad_complain(l, l->tcp_rule_lines[0],
-			       "TCP needs a single fast-path thread for now: threads.mode = \"shared\", or one CPU in threads.cores");
-	if (c->num_tcp_rules &&
-	    (!c->afxdp || (!c->auto_interfaces && !c->num_interfaces)))
-		homad_complain(l, l->tcp_rule_lines[0],
-			       "TCP comes over AF_XDP only: network.afxdp must not be off, and network.interfaces not empty");
+	if (homad_tcp_conflict(c))
+		homad_complain(l, l->tcp_rule_lines[0], "%s",
+			       homad_tcp_conflict(c));
 	together(l, c->mode == HOMAD_DEDICATED && !c->num_cores, "threads.mode",
 		 "threads.cores",
 		 "threads.mode = \"dedicated\" needs CPUs of its own in threads.cores");

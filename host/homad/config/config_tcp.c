@@ -227,3 +227,15 @@ void homad_tcp_rules_end(struct homad_loader *l)
 				       "a tcp_rule with deny = true must say what: listen = [1, 65535], connect = [1, 65535], or both");
 	}
 }
+
+const char *homad_tcp_conflict(const struct homad_config *config)
+{
+	if (!config->num_tcp_rules)
+		return NULL;
+	if (config->mode == HOMAD_DEDICATED && config->num_cores > 1)
+		return "TCP needs a single fast-path thread for now: threads.mode = \"shared\" (--mode shared), or one CPU in threads.cores (--cores)";
+	if (!config->afxdp ||
+	    (!config->auto_interfaces && !config->num_interfaces))
+		return "TCP comes over AF_XDP only: network.afxdp must not be off (--udp-only), and network.interfaces not empty";
+	return NULL;
+}

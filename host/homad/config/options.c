@@ -318,8 +318,8 @@ static int second_pass(struct homad_config *config, int argc, char **argv,
 		       FILE *errors)
 {
 	const struct option *option;
+	const char *arg, *why;
 	char err[256];
-	const char *arg;
 	int i = 1;
 
 	given = false;
@@ -332,6 +332,12 @@ static int second_pass(struct homad_config *config, int argc, char **argv,
 			continue;
 		fprintf(errors, "homad: --%s %s: %s\n", option->name,
 			arg ? arg : "", err);
+		return 2;
+	}
+	/* The file was checked alone, and the command line may have changed what it relies on. */
+	why = homad_tcp_conflict(config);
+	if (why) {
+		fprintf(errors, "homad: [[tcp_rule]] of the file: %s\n", why);
 		return 2;
 	}
 	if (config->mode == HOMAD_DEDICATED && !config->num_cores) {
