@@ -155,7 +155,7 @@ def gone(listed: Iterable[Listed], root: Path = ROOT) -> list[str]:
     texts = [p.read_text() for w in WANTED for p in sorted((root / w).glob("*.[ch]"))]
     wrong = []
     for x in listed:
-        bodies = [body for text in texts if (body := _body(text, x.function))]
+        bodies = [b for t in texts if x.function in t and (b := _body(t, x.function))]
         if not bodies:
             wrong.append(f"{x}: there is no such function")
         elif x.text and not any(x.text in body for body in bodies):
