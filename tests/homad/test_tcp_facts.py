@@ -18,7 +18,9 @@ from test_tcp_hostile import inside
 pytestmark = [needs_homad, needs_root]
 
 PORT = 5000
-RETRANSMITS = 48  # bytes before it in the slot
+# Bytes before these fields of struct homa_stream_slot.
+TX_FREE = 24
+RETRANSMITS = 48
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,6 @@ def test_retransmits__are_the_engines_count(hosts: tuple[Host, Host]) -> None:
             eventually(lambda: flows(a)[0]["retransmits"] > 0, 30)
             b.space.run(["ip", "route", "del", "blackhole", f"{a.v4}/32"])
             # The acknowledgement is an event, and shows what is known by then.
-            eventually(lambda: stream.word(24) == 1, 30)
+            eventually(lambda: stream.word(TX_FREE) == 1, 30)
             eventually(lambda: stream.word(RETRANSMITS) > 0)
             assert stream.word(RETRANSMITS) == flows(a)[0]["retransmits"]
