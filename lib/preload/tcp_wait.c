@@ -78,6 +78,9 @@ static void before_fork(void)
 		homa_streams_before_exec(context, &ticket);
 	else
 		homa_streams_before_fork(context, &ticket);
+	if (ticket.pipe < 0 && ticket.error != -ENOENT)
+		homa_pl_debug("the child will have none of this program's TCP: %s",
+			      strerror(-ticket.error));
 }
 
 static void in_parent(void)

@@ -109,13 +109,15 @@ static void get_ticket(struct homa_streams *ctx,
 	int tries = TRIES;
 
 	ticket->pipe = -1;
+	ticket->error = homa_streams_gone(ctx) ? -ECONNRESET : -EOPNOTSUPP;
 	if (homa_streams_gone(ctx) || !(features & needs))
 		return;
 	if ((features & HOMA_SHM_CAN_EXEC) && !homa_list_empty(&ctx->listeners))
 		ask(ctx, &listeners, HOMA_CTL_FOR_LISTENERS);
 	/* homad says -EAGAIN while it has not seen all our commands, or we all its events. */
-	while (tries-- && try_ticket(ctx, ticket, what_for) == -EAGAIN)
-		;
+	do
+		ticket->error = try_ticket(ctx, ticket, what_for);
+	while (ticket->error == -EAGAIN && --tries);
 	if (listeners.pipe >= 0)
 		close(listeners.pipe);
 	if (ticket->pipe < 0)

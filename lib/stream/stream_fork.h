@@ -20,6 +20,8 @@ struct homa_streams_ticket {
 	/* The write end of a pipe, by which homad sees when all processes that could show the
 	 * ticket are gone; -1 if there is no ticket. */
 	int pipe;
+	/* Why there is no ticket, a negative errno; -ENOENT if there are no streams. */
+	int error;
 };
 
 /** homa_streams_before_fork() - fill the ticket before fork(). It takes the locks of @ctx,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,6 +18,7 @@ from streamtool import (
     ACCEPT,
     ACCEPTED,
     CLOSE,
+    FAILED,
     HAS_END,
     JOINED,
     LISTENING,
@@ -31,6 +33,7 @@ from streamtool import (
 )
 from test_tcp import RULES
 from test_tcp_hostile import attached, close, inside
+from test_tcp_many import kernel_server
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
@@ -299,6 +302,40 @@ def test_listener__goes_on_with_who_is_left(hosts: tuple[Host, Host]) -> None:
             assert stream is not None
             eventually(lambda: stream.word(12) == 4)
             assert stream.take() == b"kept"
+
+
+def test_listeners__as_many_as_there_are(hosts: tuple[Host, Host]) -> None:
+    """The child gets each of 70, by the names that the parent has for them, and the last one works."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            numbers = [first.listen("0.0.0.0", PORT - i) for i in reversed(range(70))]
+        answer, pipe = share(first)
+        assert (answer.error, answer.total) == (0, 70)
+        assert join(second, answer.ip).total == 70
+        os.close(pipe)
+        assert sorted(said(second, LISTENING)[3] for _ in range(70)) == numbers
+        with closing(kernel_client(hosts[1], hosts[0].v4)):
+            said(second, WAITING)
+            second.command(ACCEPT, second.listening)
+            assert said(second, ACCEPTED)[2] is not None
+
+
+def test_ticket__is_on_its_users_account() -> None:
+    """Who has no memory left, as all is in connections, hears why he gets none."""
+    small = RULES.replace("[protocol]", '[quota]\nuser_memory = "16 MiB"\n[protocol]')
+    with two_hosts(small) as (host, other), attached(host) as streams:
+        server = kernel_server(other)
+        failed = False
+        for token in range(2500):
+            streams.connect(other.v4, 5000, token)
+            failed = any(event[0] == FAILED for event in streams.wait(20))
+            if failed:
+                break
+        assert failed
+        answer, pipe = share(streams)
+        assert answer.error == -errno.EDQUOT and "shared memory" in answer.text, answer
+        os.close(pipe)
+        server.stop(signal.SIGKILL)
 
 
 @pytest.mark.parametrize("what", ["accept", "return", "return twice", "close twice", "generation"])

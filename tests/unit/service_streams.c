@@ -440,14 +440,15 @@ static void accept__waits_for_memory(void **state)
 	struct program *client = program(bed), *first = program(bed);
 	struct program *second = program(bed);
 	struct homad_tcp_listener listener;
+	struct homad_hold hold = { .listener = NULL };
 	struct homa_stream_command c = { .op = HOMA_STREAM_ACCEPT };
 	struct homa_stream_event e;
 	u32 refused;
 
 	(void)state;
 	assert_int_equal(listen_by(bed, first, &listener), 0);
-	homad_hold_begin(&second->s.hold[0], &second->s, &listener);
-	c.slot = second->s.hold[0].number;
+	homad_hold_begin(&hold, &second->s, &listener);
+	c.slot = hold.number;
 	for (refused = 0; refused < 2; refused++) {
 		open_connection(bed, client, (u16)(5000 + refused));
 		homad_listeners_accept(bed->t);

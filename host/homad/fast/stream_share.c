@@ -92,12 +92,14 @@ static bool add_listeners(struct homad_thread *t, struct homad_streams *s,
 			  struct homad_ticket *ticket)
 {
 	struct homa_list *node;
+	u32 listeners = 0;
 
 	homa_list_for_each(node, &s->holding) {
 		struct homad_hold *hold =
 			homa_container_of(node, struct homad_hold, of_holder);
 
-		if (!add(ticket, NULL, hold->listener, hold->number))
+		if (listeners++ == ticket->most_holds ||
+		    !add(ticket, NULL, hold->listener, hold->number))
 			return false;
 		homad_ticket_listener(t, hold->listener, 1);
 	}
@@ -206,19 +208,13 @@ static void join_stream(struct homad_thread *t, struct homad_streams *s,
 static void join_listener(struct homad_thread *t, struct homad_streams *s,
 			  const struct homad_ticket_entry *entry)
 {
-	u32 i = 0;
+	struct homad_hold *hold = &s->joined->hold[s->joined->num_holds++];
 
-	while (i < HOMAD_HOLDS && s->hold[i].listener)
-		i++;
-	if (i < HOMAD_HOLDS) {
-		struct homad_hold *hold = &s->hold[i];
-
-		homad_hold_begin(hold, s, entry->listener);
-		hold->joined = true;
-		hold->name = entry->name;
-		homad_hold_news(t, hold);
-	}
-	/* Now that there is another holder; or there is none, if it has too many. */
+	homad_hold_begin(hold, s, entry->listener);
+	hold->joined = true;
+	hold->name = entry->name;
+	homad_hold_news(t, hold);
+	/* Now that there is another holder. */
 	homad_ticket_listener(t, entry->listener, -1);
 }
 

@@ -13,9 +13,6 @@
 #include "homa_list.h"
 #include "session.h"
 
-#define HOMAD_HOLDS 64u /* listeners that an attachment may have joined */
-#define HOMAD_TICKET_MOST 4096u /* streams and listeners of one ticket */
-
 struct homad_stream;
 struct homad_streams;
 struct homad_tcp_listener;
@@ -55,6 +52,12 @@ struct homad_ticket {
 	/* @entry has @num entries and room for @most. The child has got the entries before @next.
 	 * Only the fast path writes @num and @next. */
 	u32 num, next, most;
+	/* @hold has room for @most_holds listeners; @num_holds of them the child has got. The
+	 * child's attachment keeps the ticket until it ends. */
+	u32 num_holds, most_holds;
+	struct homad_hold *hold;
+	/* The memory of the ticket in bytes, which its user's account pays for. */
+	u64 bytes;
 	struct homad_ticket_entry {
 		/* The entry is either a stream or a listener; the other pointer is NULL. */
 		struct homad_stream *stream;
@@ -109,8 +112,8 @@ void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream,
 			bool reset);
 void homad_alias_leave(struct homad_thread *t, struct homad_alias *alias,
 		       bool reset);
-/** homad_ticket_add_all() - all that @s has and its application knows; -E2BIG: it has room
- *  for too few; -EAGAIN: the application has not heard of some yet. */
+/** homad_ticket_add_all() - all that @s has and its application knows; -E2BIG: the ticket has
+ *  room for too few; -EAGAIN: the application has not heard of some yet. */
 int homad_ticket_add_all(struct homad_thread *t,
 			 const struct homad_sharing *sharing);
 /** homad_shares_end() - the attachment ends: all that it has of others. */

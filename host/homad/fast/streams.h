@@ -270,9 +270,8 @@ struct homad_streams {
 	/* @holding: its @num_holding listeners, struct homad_hold. @hold_news: those with news. */
 	struct homa_list holding, hold_news;
 	u32 num_holding;
-	/* Memory for listeners of other attachments that it has joined. */
-	struct homad_hold hold[HOMAD_HOLDS];
-	/* The ticket that it has joined, or NULL. Some of what that is for may not be settled. */
+	/* The ticket that it has joined, or NULL. Some of what that is for may not be settled.
+	 * Listeners that it got by the ticket are in the ticket's memory. */
 	struct homad_ticket *joined;
 	/* Links it into homad_tcp.touched when events were added in this round. */
 	struct homa_list touched;

@@ -20,8 +20,10 @@
 #include "tcp_slow.h"
 
 #define USER_TICKETS 256u
-/* So many streams may be added to what is shared while room for it is made. */
+/* So many streams and listeners may be added to what is shared while room for it is made. */
 #define SPARE 16u
+/* Room is made so often for more that has come meanwhile. */
+#define TRIES 4
 #define EXEC_NS (HOMA_CTL_EXEC_SECONDS * (u64)1000000000)
 
 /* struct homad_share - a ticket that nobody has redeemed */
@@ -55,12 +57,18 @@ static void end(struct homad *d, struct homad_share *share)
 	free(share);
 }
 
+static void free_ticket(struct homad_user *user, struct homad_ticket *ticket)
+{
+	homad_settle(user, ticket->bytes);
+	free(ticket);
+}
+
 static void drop(struct homad *d, struct homad_share *share, bool reset)
 {
 	struct homad_sharing sharing = { .ticket = share->ticket, .reset = reset };
 
 	homad_call(share->thread, homad_ticket_drop, &sharing);
-	free(share->ticket);
+	free_ticket(share->user, share->ticket);
 	end(d, share);
 }
 
@@ -93,46 +101,83 @@ static int limit_time(struct homad *d, struct homad_share *share)
 	return rc;
 }
 
-/* With all that @s has; more may come while there is room made for it. */
-static int new_ticket(struct homad_streams *s, u64 what_for,
-		      struct homad_ticket **ticket)
+/* Makes a ticket with room for all that @s has, and that may come while it is made. */
+static int make_ticket(struct homad *d, struct homad_client *client,
+		       struct homad_ticket **ticket, char *err, size_t errlen)
 {
+	const struct homad_streams *s = client->app->streams;
+	u32 most_holds = HOMA_READ_ONCE(s->num_holding) + SPARE;
+	u32 most = HOMA_READ_ONCE(s->num_open) +
+		   HOMA_READ_ONCE(s->num_aliases) + most_holds;
+	u64 entries = sizeof(**ticket) + most * sizeof((*ticket)->entry[0]);
+	u64 bytes = entries + most_holds * sizeof((*ticket)->hold[0]);
+	int rc = homad_charge(d, client->user, bytes, err, errlen);
+
+	if (rc)
+		return rc;
+	*ticket = calloc(1, bytes);
+	if (!*ticket) {
+		homad_settle(client->user, bytes);
+		snprintf(err, errlen, "cannot share streams: %s",
+			 strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	(*ticket)->most = most;
+	(*ticket)->most_holds = most_holds;
+	(*ticket)->hold = (struct homad_hold *)((u8 *)*ticket + entries);
+	(*ticket)->bytes = bytes;
+	return 0;
+}
+
+/* Makes a ticket with all that the client has; the caller frees it with free_ticket(). */
+static int fill_ticket(struct homad *d, struct homad_client *client, u64 what_for,
+		       struct homad_ticket **ticket, char *err, size_t errlen)
+{
+	struct homad_app *app = client->app;
 	struct homad_sharing sharing = {
-		.s = s,
+		.s = app->streams,
 		.listeners = what_for & HOMA_CTL_FOR_LISTENERS,
 		.seen = what_for & HOMA_CTL_ALL_SEEN,
 	};
-	u32 most = HOMA_READ_ONCE(s->num_open) + HOMA_READ_ONCE(s->num_aliases) +
-		   HOMA_READ_ONCE(s->num_holding) + SPARE;
-	int rc;
+	int rc = make_ticket(d, client, ticket, err, errlen);
 
-	if (most > HOMAD_TICKET_MOST)
-		most = HOMAD_TICKET_MOST;
-	sharing.ticket =
-		calloc(1, sizeof(**ticket) +
-				  most * sizeof(sharing.ticket->entry[0]));
-	if (!sharing.ticket)
-		return -ENOMEM;
-	sharing.ticket->most = most;
-	sharing.tail = __atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE);
-	homad_turns_of_rings(s->app);
-	rc = homad_call(s->app->thread, homad_ticket_fill, &sharing);
 	if (rc)
-		free(sharing.ticket);
-	else
-		*ticket = sharing.ticket;
+		return rc;
+	sharing.ticket = *ticket;
+	sharing.tail = __atomic_load_n(&app->streams->area->command.tail,
+				       __ATOMIC_ACQUIRE);
+	homad_turns_of_rings(app);
+	rc = homad_call(app->thread, homad_ticket_fill, &sharing);
+	if (!rc)
+		return 0;
+	free_ticket(client->user, *ticket);
+	snprintf(err, errlen, "cannot share streams: %s", strerror(-rc));
+	return rc;
+}
+
+/* The same; more that comes meanwhile than there is room for is a reason to begin again. */
+static int new_ticket(struct homad *d, struct homad_client *client, u64 what_for,
+		      struct homad_ticket **ticket, char *err, size_t errlen)
+{
+	int rc, tries = TRIES;
+
+	do
+		rc = fill_ticket(d, client, what_for, ticket, err, errlen);
+	while (rc == -E2BIG && --tries);
 	return rc;
 }
 
 static int begin(struct homad *d, struct homad_client *client,
-		 struct homad_share *share, u64 what_for)
+		 struct homad_share *share, u64 what_for, char *err,
+		 size_t errlen)
 {
 	int rc;
 
+	snprintf(err, errlen, "cannot share streams");
 	if (getrandom(share->token, sizeof(share->token), 0) !=
 	    (ssize_t)sizeof(share->token))
 		return -EIO;
-	rc = new_ticket(client->app->streams, what_for, &share->ticket);
+	rc = new_ticket(d, client, what_for, &share->ticket, err, errlen);
 	if (rc)
 		return rc;
 	share->thread = client->app->thread;
@@ -150,7 +195,7 @@ static int begin(struct homad *d, struct homad_client *client,
 		return 0;
 	homad_call(share->thread, homad_ticket_drop,
 		   &(struct homad_sharing){ .ticket = share->ticket });
-	free(share->ticket);
+	free_ticket(share->user, share->ticket);
 	return rc;
 }
 
@@ -159,6 +204,7 @@ void homad_op_stream_share(struct homad *d, struct homad_client *client,
 {
 	struct homa_ctl_answer answer = { .op = r->op };
 	struct homad_share *share;
+	char text[HOMA_SHM_TEXT] = "cannot share streams: no memory";
 	int rc;
 
 	if (!client->app->streams || client->passed_fd < 0) {
@@ -174,11 +220,11 @@ void homad_op_stream_share(struct homad *d, struct homad_client *client,
 		return;
 	}
 	share = calloc(1, sizeof(*share));
-	rc = share ? begin(d, client, share, r->bytes) : -ENOMEM;
+	rc = share ? begin(d, client, share, r->bytes, text, sizeof(text)) :
+		     -ENOMEM;
 	if (rc) {
 		free(share);
-		homad_answer_error(client, r->op, rc,
-				   "cannot share streams: %s", strerror(-rc));
+		homad_answer_error(client, r->op, rc, "%s", text);
 		return;
 	}
 	client->passed_fd = -1;
@@ -256,6 +302,8 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 				   "this attachment is being ended by homad");
 		return;
 	}
+	/* The ticket is the attachment's now. */
+	homad_attachment(client->app)->memory += share->ticket->bytes;
 	end(d, share);
 	homad_answer(client, &answer, fds, num_fds, NULL, 0, 0);
 }
@@ -277,7 +325,7 @@ void homad_shares_stop(struct homad *d)
 		struct homad_share *share =
 			homa_container_of(node, struct homad_share, of_all);
 
-		free(share->ticket);
+		free_ticket(share->user, share->ticket);
 		end(d, share);
 	}
 }
