@@ -227,6 +227,13 @@ static const struct {
 	{ "[[tcp_rule]]\nsend = \"1 MB/s\"", 2,
 	  "tcp_rule.send must be a rate such as \"100 Mbit/s\"" },
 	{ "[[tcp_rule]]\nsend = \"100\"", 2, "a rate such as" },
+	{ "[[tcp_rule]]\nsend = \"0x10 Mbit/s\"", 2, "a rate such as" },
+	{ "[[tcp_rule]]\nsend = \"0x1p4 Mbit/s\"", 2, "a rate such as" },
+	{ "[[tcp_rule]]\nsend = \"1e3 Mbit/s\"", 2, "a rate such as" },
+	{ "[[tcp_rule]]\nsend = \"1.2.3 Mbit/s\"", 2, "a rate such as" },
+	/* More than any address has, and an address in its first 63 bytes. */
+	{ "[[tcp_rule]]\nto = \"10.0.0.0/0000000000000000000000000000000000000000000000000000008x\"",
+	  2, "tcp_rule.to must be addresses" },
 	{ "[[tcp_rule]]\nsend = -5", 2, "a rate such as" },
 	{ "[[tcp_rule]]\nsend = 0", 2, "from 64 kbit/s" },
 	{ "[[tcp_rule]]\nsend = \"101 Gbit/s\"", 2, "to 100 Gbit/s" },

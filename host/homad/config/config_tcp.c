@@ -5,7 +5,6 @@
  * kernel's packet filters.
  */
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "config_load.h"
@@ -44,7 +43,9 @@ static bool parse_prefix(const char *text, u8 ip[16], u8 *prefix)
 	unsigned long bits;
 	bool v4;
 
-	snprintf(address, sizeof(address), "%s", text);
+	if (strlen(text) >= sizeof(address))
+		return false;
+	memcpy(address, text, strlen(text) + 1);
 	slash = strchr(address, '/');
 	if (slash)
 		*slash = '\0';
@@ -80,8 +81,12 @@ static bool parse_rate(const struct homad_toml_item *item, u64 *rate)
 		bits = (u64)item->integer;
 	if (item->kind == HOMAD_TOML_STRING && item->string[0] >= '0' &&
 	    item->string[0] <= '9') {
+		size_t digits = strspn(item->string, "0123456789.");
 		double number = strtod(item->string, &end);
 
+		/* strtod() takes hexadecimal numbers and exponents, too. */
+		if (end != item->string + digits)
+			return false;
 		while (*end == ' ')
 			end++;
 		for (i = 0; i < HOMA_ARRAY_SIZE(units); i++)
