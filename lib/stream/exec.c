@@ -152,6 +152,18 @@ static void settle(struct homa_streams *ctx, struct homa_streams *before,
 	before->num_slots = 0;
 }
 
+/* Unmap all that map_area() has put in front of each other. */
+static void unmap_areas(struct homa_streams *area)
+{
+	while (area) {
+		struct homa_streams *older = area->older;
+
+		munmap(area->area, area->bytes);
+		free(area);
+		area = older;
+	}
+}
+
 static int join(struct homa_streams *ctx, struct homa_streams *before,
 		const uint8_t token[16],
 		const struct homa_stream_carried *carried, u32 num,
@@ -205,6 +217,7 @@ int homa_streams_after_exec(struct homa_streams **out, const char *path,
 		return 0;
 	}
 	homa_streams_close(ctx);
+	unmap_areas(before->older);
 	free(before->by_slot);
 	free(before);
 	return rc;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The attach socket of fake_streams.h. */
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	fds[HOMA_CTL_FD_KICK] = dup(f->kick_fd);
 	f->q->h.magic = HOMA_SHM_MAGIC;
 	f->q->h.version = HOMA_SHM_VERSION;
-	f->q->h.features = HOMA_SHM_CAN_STREAM & ~f->cannot;
+	f->q->h.features = (HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_EXEC) & ~f->cannot;
 	a->queues_bytes = sizeof(*f->q);
 	a->data_bytes = 4096;
 	a->pool_bytes = r->bytes;
@@ -113,6 +114,22 @@ static void listen_to(struct fake *f, struct homa_ctl_answer *a, int fd)
 	answer(f, a, NULL, 0);
 }
 
+/* Says no, and yet hands over memory of streams. */
+static void join_none(struct fake *f, struct homa_ctl_answer *a)
+{
+	struct homa_stream_area *other;
+	int fds[2];
+	u32 i;
+
+	for (i = 0; i < HOMA_ARRAY_SIZE(fds); i++) {
+		fds[i] = fake_memory(&other, f->bytes);
+		memcpy(other, f->area, sizeof(*other));
+		munmap(other, f->bytes);
+	}
+	a->error = -EINVAL;
+	answer(f, a, fds, HOMA_ARRAY_SIZE(fds));
+}
+
 static bool question(struct fake *f)
 {
 	struct homa_ctl_request r;
@@ -141,6 +158,8 @@ static bool question(struct fake *f)
 		streams(f, &a);
 	else if (r.op == HOMA_CTL_STREAM_LISTEN)
 		listen_to(f, &a, fd);
+	else if (r.op == HOMA_CTL_STREAM_JOIN)
+		join_none(f, &a);
 	else
 		must(!"a question that streams do not ask");
 	return true;

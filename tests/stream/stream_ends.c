@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* homad that ends, throws us out or says what cannot be; children of fork(). */
+/* homad that ends, throws us out or says what cannot be; children of fork(); exec. */
 #include "stream_test.h"
+#include "stream_fork.h"
 
+#include <stdio.h>
 #include <sys/wait.h>
 
 /* ---- homad ends ---- */
@@ -223,6 +225,38 @@ static void fork__child_touches_nothing(void **state)
 	assert_int_equal(get(pair[1], got, 1000), 100);
 }
 
+/* ---- exec ---- */
+
+/* The mappings of memory that the fake has made. */
+static u32 mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	u32 n = 0;
+
+	while (fgets(line, sizeof(line), maps))
+		n += strstr(line, "memfd:fake") != NULL;
+	fclose(maps);
+	return n;
+}
+
+/* homad says no, after it has handed over memory: nothing of that stays. */
+static void exec__refused_leaves_nothing(void **state)
+{
+	struct homa_stream_carried carried = { .listens = 1 };
+	struct homa_stream *stream = NULL;
+	const u8 token[16] = { 0 };
+
+	(void)state;
+	assert_int_equal(homa_streams_after_exec(&ctx, NULL, token, &carried, 1,
+						 &stream),
+			 -EINVAL);
+	assert_null(ctx);
+	assert_null(stream);
+	/* What the fake itself has mapped: the queues and the streams. */
+	assert_int_equal(mappings(), 2);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -234,6 +268,7 @@ int main(void)
 		T(command__makes_room_for_answers),
 		T(lies__end_the_context),
 		T(fork__child_touches_nothing),
+		T(exec__refused_leaves_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
