@@ -534,6 +534,44 @@ static void listen__of_one_who_breaks_the_rules(void **state)
 	end_all(bed);
 }
 
+/* A connection that was used does not go back to its listener, however many bytes that were: the
+ * positions have wrapped to 0. */
+static void return__after_4_gib(void **state)
+{
+	struct bed *bed = bed_new();
+	struct program *client = program(bed);
+	u32 way;
+
+	(void)state;
+	for (way = 0; way < 3; way++) {
+		struct homad_tcp_listener listener;
+		struct program *server = program(bed);
+		struct homad_stream *stream;
+		struct homa_stream_event e;
+
+		assert_int_equal(listen_by(bed, server, &listener), 0);
+		open_connection(bed, client, (u16)(7000 + way));
+		homad_stream_events(bed->t);
+		homad_streams_deliver(bed->t);
+		e = event(server);
+		assert_int_equal(e.kind, HOMA_STREAM_ACCEPTED);
+		stream = server->s.stream[e.slot];
+		if (way == 1)
+			stream->tx_bytes = 1ull << 32;
+		if (way == 2)
+			stream->rx_bytes = 1ull << 32;
+		command(server, (struct homa_stream_command){
+					.op = HOMA_STREAM_RETURN,
+					.slot = e.slot,
+					.generation = e.generation });
+		look(bed, server);
+		assert_int_equal(server->side->app.evicted, way > 0);
+		end(bed, server);
+	}
+	end(bed, client);
+	end_all(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -545,6 +583,7 @@ int main(void)
 		cmocka_unit_test(accept__waits_for_memory),
 		cmocka_unit_test(listen__is_not_free),
 		cmocka_unit_test(listen__of_one_who_breaks_the_rules),
+		cmocka_unit_test(return__after_4_gib),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
