@@ -4,6 +4,7 @@
  * finds its RPC under the shard's lock, changes its state, and leaves the
  * moving of bytes to the schedulers.
  */
+#include "homa_ack.h"
 #include "homa_busy.h"
 #include "homa_ctrl.h"
 #include "homa_life.h"
@@ -99,7 +100,7 @@ static void homa_rpc_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	rpc->probes = 0;
 	rpc->probe_at = 0;
 	homa_busy_over(rpc);
-	homa_rpc_arm(rpc, ctx->now + ctx->engine->params.need_ack_us * 1000ull);
+	homa_rpc_arm(rpc, ctx->now + homa_ack_wait(ctx, rpc));
 }
 
 /* Finds the taken request that is to be answered; shard locked. NULL: it is gone, or

@@ -43,8 +43,9 @@ struct homa_peer {
 	struct homa_lock lock;
 	/* So many of @ack_ids are in use. Peer lock; read anywhere. */
 	u8 num_acks;
-	/* 1: it is in homa_grants.peers; grant lock. */
-	u8 grant_heap;
+	/* Average time from the last byte of a response to its ack, in units of
+	 * 2^HOMA_ACK_SHIFT ns. Written under a shard lock, read anywhere. */
+	u8 ack_delay;
 	/* 1: it is in the stripe's list of those that acks are owed to. Stripe lock; read
 	 * anywhere. */
 	u8 owes;
@@ -81,6 +82,8 @@ struct homa_peer {
 	/* A packet of it was only late, not lost: so many messages with gaps are not asked
 	 * about early. Written without a lock, read anywhere. */
 	u8 late;
+	/* 1: it is in homa_grants.peers; grant lock. */
+	u8 grant_heap;
 	/* The lowest 16 bits of the link's MTU when @mtu_seg was found; with another one it is
 	 * found anew. Read and written as @mtu_seg. */
 	u16 link_mtu;

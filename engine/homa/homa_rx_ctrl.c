@@ -5,6 +5,7 @@
  * they are about. None of these functions believes that the peer's view of an
  * RPC matches ours.
  */
+#include "homa_ack.h"
 #include "homa_busy.h"
 #include "homa_life.h"
 #include "homa_rx.h"
@@ -127,6 +128,8 @@ static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
 {
 	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 	if (!homa_rpc_is_client(rpc)) {
+		if (rpc->state == HOMA_RPC_OUTGOING)
+			homa_ack_came(ctx, rpc);
 		homa_count(ctx, HOMA_M_server_discards, 1);
 		homa_rpc_kill(ctx, rpc);
 		return;
@@ -383,6 +386,7 @@ void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
 	 * the sender's, and believing it would lose the request. */
 	if (rpc && rpc->state == HOMA_RPC_OUTGOING && rpc->sport == server_port) {
 		HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
+		homa_ack_came(ctx, rpc);
 		homa_rpc_kill(ctx, rpc);
 	}
 	homa_unlock(&shard->lock);

@@ -11,6 +11,7 @@
  * and no more, however many RPCs wait for it. Eager retries were measured
  * elsewhere to multiply traffic twentyfold just when the network is full.
  */
+#include "homa_ack.h"
 #include "homa_busy.h"
 #include "homa_repair.h"
 #include "homa_rx.h"
@@ -169,7 +170,7 @@ static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		}
 		*question = HOMA_ASK_ACK;
 		if (HOMA_READ_ONCE(rpc->out.next) == rpc->out.length)
-			*base = ctx->engine->params.need_ack_us * 1000ull;
+			*base = homa_ack_wait(ctx, rpc);
 		return true;
 	case HOMA_RPC_INCOMING:
 		if (rpc->flags & HOMA_RPC_NO_BUFFER) {

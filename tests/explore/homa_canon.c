@@ -166,7 +166,7 @@ static void put_peer(struct xp_world *w, struct xp_sink *s,
 			  (u64)peer->probes << 24 | (u64)peer->owes << 16 |
 			  peer->slots);
 	put2(s, peer->server_rpcs, peer->num_busy);
-	xp_put(s, peer->link_mtu);
+	put2(s, peer->link_mtu, peer->ack_delay);
 	put2(s, peer->late, peer->life);
 	put2(s,
 	     peer->cutoffs_sent_ms ?

@@ -35,7 +35,7 @@ from ops_tools import snapshot
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 LIAR = Path(__file__).with_name("liar.py")
-SECONDS = float(os.environ.get("HOMA_LIAR_SECONDS") or 10)
+SECONDS = float(os.environ.get("HOMA_LIAR_SECONDS") or 4)
 SEED = int(os.environ.get("HOMA_LIAR_SEED") or time.time_ns() // 1000 % 10**9)
 RATE = float(os.environ.get("HOMA_LIAR_RATE") or 3000)
 MEASURE = "HOMA_LIAR_MEASURE" in os.environ

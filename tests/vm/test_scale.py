@@ -20,6 +20,7 @@ MOST = 150
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_scale__peers_and_rpcs(guest: RunGuest, tap: Tap) -> None:
     made = options(Options(icount=True, memory=3072))
     tap(
