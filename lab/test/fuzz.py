@@ -207,6 +207,13 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help="applications attach to homad and are killed, so many times",
     )
+    parser.add_argument(
+        "--churn-rate",
+        type=int,
+        metavar="N",
+        default=0,
+        help="with --churn: so many per second (default: as many as the machine can)",
+    )
     _add_options(parser)
     return parser
 
@@ -289,6 +296,7 @@ def main(arguments: list[str]) -> int:
                 context,
                 args.hostile,
                 args.churn,
+                args.churn_rate,
                 args.network,
                 args.seed,
                 args.sanitized,

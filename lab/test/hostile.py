@@ -53,14 +53,15 @@ def main(
     context: Context,
     hostile: int,
     churn: int,
+    churn_rate: int,
     network: int,
     seed: int,
     sanitized: bool,
     ipv6: bool,
     out: Path | None,
 ) -> int:
-    """`hostile` seconds, `churn` cycles, `network` seconds, over IPv4 or IPv6; 0: not at all. The
-    exit status."""
+    """`hostile` seconds, `churn` cycles, `churn_rate` of them per second (0: as many as the machine
+    can), `network` seconds, over IPv4 or IPv6; 0: not at all. The exit status."""
     if os.geteuid() != 0:
         print("homa fuzz: network namespaces need root", file=sys.stderr)
         return 1
@@ -71,7 +72,7 @@ def main(
             env["HOMA_HOSTILE_SEED"] = str(seed)
         results["hostile"] = run(context, env, "hostile", hostile + 600, sanitized)
     if churn:
-        env = {"HOMA_CHURN_CYCLES": str(churn)}
+        env = {"HOMA_CHURN_CYCLES": str(churn), "HOMA_CHURN_RATE": str(churn_rate)}
         results["churn"] = run(context, env, "churn", 600 + 3 * churn, sanitized)
     if network:
         env = {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """Sudden death of applications and of the daemon: peers learn, ports are free, nothing stays.
 
-HOMA_CHURN_CYCLES=10000 is the whole of it (`./homa fuzz --churn 10000`).
+HOMA_CHURN_CYCLES=10000 is the whole of it (`./homa fuzz --churn 10000`); HOMA_CHURN_RATE is how many
+applications live and die per second, 0: as many as the machine can.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 from apitool import CLIENT, PATIENT
 from homad import (
     PROGRAMS,
+    Host,
     SANITIZED,
     needs_homad,
     needs_root,
@@ -28,9 +30,24 @@ from test_hostile import STEADY, echo_server, ended_well, going
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 CYCLES = int(os.environ.get("HOMA_CHURN_CYCLES") or 60)
+RATE = int(os.environ.get("HOMA_CHURN_RATE") or 0)
 RPCS = 1000
+# Memory of a process that does the same without homad, in bytes.
+MEMORY = 2 << 20
 # Memory that the daemon may keep for the next application, kB: slabs grow to the highest use.
 KEPT_KB = 16 << 10
+
+
+def others(host: Host, words: list[str]) -> tuple[int, int, int, float]:
+    """(count, median, P99) of another application's RPCs, in us, while `churn` runs with `words`, and
+    lives per second."""
+    steady = going(host.start([STEADY, host.address(host, 4000), "0", "8", "100"]))
+    begun = time.monotonic()
+    done = host.run([PROGRAMS / "churn", str(CYCLES), *words], timeout=60 + CYCLES * 2)
+    took = time.monotonic() - begun
+    assert done.stdout == f"{CYCLES} cycles\n"
+    count, median, p99, _ = ended_well(steady)
+    return count, median, p99, CYCLES / took
 
 
 def test_attach_and_kill__leaves_nothing() -> None:
@@ -46,18 +63,17 @@ def test_attach_and_kill__leaves_nothing() -> None:
         warm_up = host.run([PROGRAMS / "churn", "10", str(RPCS), host.v4, "4001"], timeout=600)
         assert warm_up.stdout == "10 cycles\n"
         memory = host.homad.rss()
-        steady = going(host.start([STEADY, host.address(host, 4000), "0", "8", "100"]))
-        begun = time.monotonic()
-        done = host.run(
-            [PROGRAMS / "churn", str(CYCLES), str(RPCS), host.v4, "4001"], timeout=60 + CYCLES * 2
-        )
-        took = time.monotonic() - begun
-        assert done.stdout == f"{CYCLES} cycles\n"
-        _, other_median, other_p99, _ = ended_well(steady)
+        *_, bare_p99, _ = others(host, ["bare", str(MEMORY), str(RATE)])
+        count, other_median, other_p99, rate = others(host, [str(RPCS), host.v4, "4001", str(RATE)])
         grown = host.homad.rss() - memory
-        report(cycles=CYCLES, rpcs_in_flight=RPCS, seconds=round(took, 1), grown_kb=grown, others_median_us=other_median,
-               others_p99_us=other_p99, alone_median_us=median, alone_p99_us=p99,
-               p99_ratio=round(other_p99 / max(p99, 1), 2), leaks=int(grown >= KEPT_KB and not SANITIZED))  # fmt: skip
+        report(
+            cycles=CYCLES, rpcs_in_flight=RPCS, lives_per_second=round(rate), grown_kb=grown,
+            others_median_us=other_median, others_p99_us=other_p99, others_n=count,
+            alone_median_us=median, alone_p99_us=p99, bare_p99_us=bare_p99,
+            p99_ratio=round(other_p99 / max(p99, 1), 2),
+            bare_ratio=round(bare_p99 / max(p99, 1), 2),
+            leaks=int(grown >= KEPT_KB and not SANITIZED),
+        )  # fmt: skip
         # A sanitizer keeps freed memory for a while.
         if not SANITIZED:
             assert grown < KEPT_KB, grown
