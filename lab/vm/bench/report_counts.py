@@ -12,7 +12,7 @@ from lab.vm import Kernel
 from lab.vm.bench import counting, glue
 from lab.vm.bench.counting import Count, Counts
 from lab.vm.bench.lines import by_line
-from lab.vm.bench.profile import Row, by_part, caller_words, function_words, functions
+from lab.vm.bench.profile import Row, by_part, caller_words, function_words, functions, own
 
 if TYPE_CHECKING:
     from lab.vm.bench.cli import Wish
@@ -151,8 +151,7 @@ def _show_functions(count: Count, rows: list[Row], top: int) -> None:
         )
     ours = [row for row in rows if row.part == "homa.ko"]
     if ours:
-        total = sum(row.instructions for row in ours)
-        print(f"\nhoma.ko's own functions: {total:,.0f} of {count.kernel:,.0f}")
+        print(f"\nhoma.ko's own functions: {own(rows):,.0f} of {count.kernel:,.0f}")
         for row in ours[: max(top, 40)]:
             print(
                 f"{row.instructions:8.0f} {row.calls:7.2f}  {row.function.name:40} {'':24} "
