@@ -12,6 +12,7 @@ module homa_classify
     input logic clk,
     input logic rst,
 
+    input logic on,
     input logic least,
     input logic tick,
     input logic set,
@@ -35,7 +36,8 @@ module homa_classify
     output logic m_meta_valid,
     output homa_meta_t m_meta,
     output logic [QUEUE_BITS-1:0] m_queue,
-    output logic [31:0] m_hash
+    output logic [31:0] m_hash,
+    output logic placed
 );
   logic valid, ready, last, bad, meta_valid;
   logic [WIDTH-1:0] data;
@@ -48,9 +50,9 @@ module homa_classify
       .m_bad(bad), .m_meta_valid(meta_valid), .m_meta(meta));
 
   homa_rss #(.WIDTH(WIDTH), .QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS)) rss (
-      .clk, .rst, .least, .tick, .set, .set_at, .set_queue, .taken, .taken_queue,
+      .clk, .rst, .on, .least, .tick, .set, .set_at, .set_queue, .taken, .taken_queue,
       .s_valid(valid), .s_ready(ready), .s_data(data), .s_keep(keep), .s_last(last),
       .s_bad(bad), .s_meta_valid(meta_valid), .s_meta(meta),
       .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad, .m_meta_valid, .m_meta,
-      .m_queue, .m_hash);
+      .m_queue, .m_hash, .placed);
 endmodule

@@ -38,7 +38,7 @@ module homa_lro
     output logic [13:0] l_length,
     output logic l_last,                   // the last one of its unit
 
-    output logic [31:0] counts[EVENTS]     // how often each EVENT_* was
+    output logic [EVENTS-1:0] events       // which EVENT_* are in this cycle
 );
   localparam int BEAT_BITS = $clog2(2048 / WIDTH);
 
@@ -118,7 +118,7 @@ module homa_lro
   logic [13:0] u_bytes, u_seg, p_length;
   logic [7:0] u_at;
   logic [31:0] p_offset;
-  logic [EVENTS-1:0] table_event, happens;
+  logic [EVENTS-1:0] table_event;
 
   homa_lro_table #(.PAGES_BITS(PAGES_BITS)) table_ (
       .clk, .rst, .on, .limit, .patience, .low,
@@ -132,16 +132,9 @@ module homa_lro
       .r_beat, .r_data, .n_page, .n_next, .give, .give_page, .m_valid, .m_ready, .m_data, .m_keep,
       .m_last, .m_bad, .m_pieces, .m_seg, .l_valid, .l_ready, .l_offset, .l_length, .l_last);
 
-  // ---- counters ----
-
   always_comb begin
-    happens = table_event;
-    happens[EVENT_BAD] = f_valid && f_bad;
-    happens[EVENT_LONG] = f_valid && f_long;
+    events = table_event;
+    events[EVENT_BAD] = f_valid && f_bad;
+    events[EVENT_LONG] = f_valid && f_long;
   end
-
-  always_ff @(posedge clk)
-    for (int i = 0; i < EVENTS; i++)
-      if (rst) counts[i] <= 0;
-      else if (happens[i]) counts[i] <= counts[i] + 1;
 endmodule

@@ -32,6 +32,7 @@ module homa_rss
     input logic clk,
     input logic rst,
 
+    input logic on,                     // else all frames go to queue 0
     input logic least,                  // choose by load
     input logic tick,                   // a millisecond or so has passed
     input logic set,                    // write set_queue to entry set_at of the indirection table
@@ -58,7 +59,8 @@ module homa_rss
     output logic m_meta_valid,
     output homa_meta_t m_meta,
     output logic [QUEUE_BITS-1:0] m_queue,  // with m_meta_valid
-    output logic [31:0] m_hash              // the same
+    output logic [31:0] m_hash,             // the same
+    output logic placed                     // in this cycle an RPC's queue is chosen by load
 );
   localparam int BYTES = WIDTH / 8;
   localparam int HDR_BITS = 8 * HDR_BYTES;
@@ -167,7 +169,7 @@ module homa_rss
   wire live = entry.seen != 0 && (entry.seen == now || entry.seen == last1 ||
                                   entry.seen == last2);
   wire hit = live && entry.tag == tag;
-  wire choose = least && p_homa[STAGES-1] && !clearing;
+  wire choose = on && least && p_homa[STAGES-1] && !clearing;
   wire here = p_valid[STAGES-1] && p_meta_valid[STAGES-1];
   wire write = adv && here && choose && (hit || !live);
 
@@ -176,7 +178,9 @@ module homa_rss
     dest = by_table;
     if (choose && hit) dest = entry.dest;
     else if (choose && !live && p_first[STAGES-1]) dest = fewest;
+    if (!on) dest = 0;
   end
+  assign placed = write && !hit && p_first[STAGES-1];
 
   // The table of RPCs is cleared after a reset; until then all go by the indirection table.
   always_ff @(posedge clk) begin

@@ -65,6 +65,7 @@ class Source:
         self.waiting = False
         self.driven = False
         self.done = True
+        self.stalled = 0
         self.valid.value = 0
 
     def send(self, frames: Iterable[bytes]) -> None:
@@ -74,8 +75,11 @@ class Source:
 
     def edge(self) -> None:
         """At a rising edge: what it takes is replaced."""
-        if self.driven and self.ready.value:
-            self.waiting = False
+        if self.driven:
+            if self.ready.value:
+                self.waiting = False
+            else:
+                self.stalled += 1
         if not self.waiting:
             beat = next(self.queue, None)
             if beat is None:
@@ -121,6 +125,7 @@ class Sink:
         self.offered: int | None = None
         self.parts: list[bytes] = []
         self.said: list[dict[str, int]] = []
+        self.stalled = 0
         self.ready.value = 0
 
     def edge(self) -> tuple[bytes, list[dict[str, int]]] | None:
@@ -133,6 +138,8 @@ class Sink:
             if self.driven:
                 frame = self._take(data)
                 self.offered = None
+            else:
+                self.stalled += 1
         else:
             assert self.offered is None, "a beat was withdrawn before it was taken"
         on = self.pauses.ready()

@@ -67,6 +67,7 @@ async def start(dut: Any, table: list[int]) -> None:
     for name in ("least", "tick", "set", "taken", "set_at", "set_queue", "taken_queue"):
         getattr(dut, name).value = 0
     dut.s_valid.value = 0
+    dut.on.value = 1
     await reset(dut)
     for at, queue in enumerate(table):
         dut.set.value, dut.set_at.value, dut.set_queue.value = 1, at, queue
@@ -166,6 +167,19 @@ async def by_load(dut: Any) -> None:
             await take(dut, waiting, rng.randrange(QUEUES))
     assert moved > 5, "load never chose another queue than the hash"
     await forgets(dut, bench, queues)
+
+
+@cocotb.test()
+async def off(dut: Any) -> None:
+    """Switched off, all go to queue 0 and none is placed by load, and the hash is said as before."""
+    rng = random.Random(SEED)
+    await start(dut, [1 + i % (QUEUES - 1) for i in range(256)])
+    dut.on.value, dut.least.value = 0, 1
+    sent = frames(rng, 50) + [packet(1, 2, 0x8001, 99, 2 * i) for i in range(50)]
+    for frame, (queue, said) in zip(sent, await Bench(dut, rng).all(sent)):
+        want, verdict = rss.of_frame(frame)
+        assert queue == 0
+        assert verdict.bad or said == want
 
 
 async def settle(dut: Any) -> None:

@@ -7,149 +7,21 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from typing import Any
 
 import cocotb
-from cocotb.triggers import RisingEdge
 
 from hw.tb import units
-from hw.tb.layout import lro_events
-from hw.tb.reference import Verdict, judge
-from hw.tb.stream import Pauses, Sink, Source, reset
+from hw.tb.bench_lro import Bench
+from hw.tb.reference import judge
+from hw.tb.stream import reset
 from hw.tb.units import Rpc
 
 WIDTH = int(os.environ.get("HW_WIDTH", "512"))
 FRAMES = int(os.environ.get("HW_FRAMES", "1000"))
 SEED = int(os.environ.get("HW_SEED", "1"))
-PATIENCE = 150_000
 LONG = 65_535
-
-
-class Bench:
-    """The block, its streams, and the host that takes the list when it likes. Whatever leaves is
-    taken apart and compared with what was sent."""
-
-    def __init__(self, dut: Any, rng: random.Random, steady: bool = False) -> None:
-        self.dut = dut
-        self.source = Source(dut, "s", WIDTH, rng)
-        self.sink = Sink(dut, "m", WIDTH, rng, ("pieces", "seg", "bad"))
-        self.host = Pauses(rng)
-        self.list: deque[tuple[int, int, int]] = deque()
-        self.taking = False
-        self.waiting: dict[object, deque[tuple[bytes, Verdict]]] = defaultdict(deque)
-        self.left = 0
-        self.units: list[list[tuple[bytes, Verdict]]] = []
-        # Frames whose part of the list has not been taken yet, and those behind them.
-        self.behind: deque[tuple[bytes, list[dict[str, int]]]] = deque()
-        self.limit = int(dut.limit.value)
-        if steady:
-            for end in (self.source.pauses, self.sink.pauses, self.host):
-                end.ready = lambda: True  # type: ignore[method-assign]
-        dut.l_ready.value = 0
-
-    def send(self, sent: list[bytes]) -> None:
-        for frame in sent:
-            verdict = judge(frame)
-            self.waiting[units.rpc_of(verdict)].append((frame, verdict))
-            self.left += 1
-        self.source.send(sent)
-
-    async def step(self) -> bool:
-        """A cycle; did anything leave?"""
-        await RisingEdge(self.dut.clk)
-        if self.taking and self.dut.l_valid.value:
-            said = self.dut.l_offset, self.dut.l_length, self.dut.l_last
-            self.list.append(tuple(int(signal.value) for signal in said))  # type: ignore[arg-type]
-        frame = self.sink.edge()
-        self.source.edge()
-        on = self.host.ready()
-        if on != self.taking:
-            self.dut.l_ready.value = int(on)
-            self.taking = on
-        if frame:
-            self.behind.append(frame)
-        while self.behind and self._listed(self.behind[0][1][0]["pieces"]):
-            self._check(*self.behind.popleft())
-        return bool(frame)
-
-    def _listed(self, count: int) -> bool:
-        return count == 1 or len(self.list) >= count
-
-    def _check(self, frame: bytes, said: list[dict[str, int]]) -> None:
-        count = said[0]["pieces"]
-        assert all(beat["pieces"] == count for beat in said), "its number of packets changes"
-        if count > 1:
-            self._check_unit(frame, count, said)
-            return
-        sent, verdict = self._next(frame)
-        long = len(sent) > units.LONGEST
-        assert frame == sent[: units.LONGEST], f"{frame.hex()} was {sent.hex()}"
-        assert said[-1]["bad"] == (verdict.bad or long), f"bad is {said[-1]['bad']}: {sent.hex()}"
-        self.units.append([(sent, verdict)])
-
-    def _next(self, frame: bytes) -> tuple[bytes, Verdict]:
-        """What its RPC sent first of what has not left."""
-        queue = self.waiting[units.rpc_of(judge(frame))]
-        if not queue or not queue[0][0].startswith(frame):
-            # Cut at LONGEST, it has another RPC, or none.
-            queue = next((q for q in self.waiting.values() if q and len(q[0][0]) > 9216), queue)
-        assert queue, f"nothing such was sent, or it was taken before: {frame[:200].hex()}"
-        self.left -= 1
-        return queue.popleft()
-
-    def _check_unit(self, frame: bytes, count: int, said: list[dict[str, int]]) -> None:
-        assert not said[-1]["bad"]
-        assert count <= units.MOST
-        assert len(frame) <= self.limit, f"a unit of {len(frame)} bytes"
-        entries = [self.list.popleft() for _ in range(count)]
-        assert [last for _, _, last in entries] == [0] * (count - 1) + [1]
-        packets = []
-        for offset, length, _ in entries:
-            queue = self.waiting[self._owner(frame)]
-            assert queue, f"nothing more was sent of this RPC: {frame[:200].hex()}"
-            packets.append(queue.popleft())
-            self.left -= 1
-            homa = packets[-1][1].packet
-            where = f"{offset}, {length}: {packets[-1][0][:200].hex()}"
-            assert int.from_bytes(homa[units.OFFSET_AT : units.HEADER], "big") == offset, where
-            assert len(homa) == length + units.HEADER, where
-        alike = units.header(*packets[0])
-        for packet in packets:
-            assert units.merges(*packet), f"this may not be merged: {packet[0][:200].hex()}"
-            assert units.header(*packet) == alike, f"the headers differ: {packet[0][:200].hex()}"
-        want = units.expect_unit(packets)
-        assert frame == want, f"{frame.hex()}\nnot {want.hex()}"
-        sizes = [length for _, length, _ in entries]
-        assert sizes[:-1] == [said[0]["seg"]] * (count - 1) and sizes[-1] <= sizes[0], f"{sizes}"
-        self.units.append(packets)
-
-    @staticmethod
-    def _owner(frame: bytes) -> tuple[object, ...]:
-        """Of a unit: its IP length is that of its first packet, so that it is one with more
-        behind it."""
-        return units.rpc_of(judge(frame))
-
-    async def finish(self) -> None:
-        """Until all has left."""
-        idle = 0
-        while self.left:
-            idle = 0 if await self.step() else idle + 1
-            assert idle < PATIENCE, f"it hangs with {self.left} frames inside"
-        for _ in range(200):
-            assert not await self.step(), "something left that was not sent"
-        assert not self.behind, "the list is too short"
-        assert not self.list, "the list is longer than the units"
-
-    def counts(self) -> Counter[str]:
-        """The block's counters; they must agree with each other."""
-        found = Counter({name: int(self.dut.counts[at].value) for name, at in lro_events().items()})
-        assert found["FRAME"] == found["PASSED"] + found["MERGED"] + found["OPENED"]
-        reasons = ("ENDED", "FULL", "URGENT", "DIFFERS", "TIMED", "EVICTED")
-        assert found["OPENED"] == sum(found[name] for name in reasons), f"{dict(found)}"
-        assert len(self.units) == found["PASSED"] + found["OPENED"], f"{dict(found)}"
-        assert sum(len(unit) for unit in self.units) == found["FRAME"]
-        return found
 
 
 async def start(dut: Any, limit: int = LONG, patience: int = 3000, on: int = 1) -> None:
@@ -164,7 +36,7 @@ async def all_of(
 ) -> tuple[Bench, Counter[str]]:
     """After a reset, all of these; what the block counted."""
     await start(dut, **settings)
-    bench = Bench(dut, rng, steady)
+    bench = Bench(dut, rng, WIDTH, steady)
     bench.send(sent)
     await bench.finish()
     return bench, bench.counts()
@@ -194,7 +66,7 @@ async def interleaved(dut: Any) -> None:
     slots are free again."""
     rng = random.Random(SEED)
     await start(dut, patience=60_000)
-    bench = Bench(dut, rng, steady=True)
+    bench = Bench(dut, rng, WIDTH, steady=True)
     for first in (0, 16):
         rpcs = [
             Rpc(first + i, 4000 + 100 * (i % 3), 500, v6=i % 4 == 1, vlan=i % 4 == 2)
@@ -233,7 +105,7 @@ async def passes_at_once(dut: Any) -> None:
     of an RPC pushes its unit out and follows it."""
     rng = random.Random(SEED)
     await start(dut, patience=60_000)
-    bench = Bench(dut, rng, steady=True)
+    bench = Bench(dut, rng, WIDTH, steady=True)
     others, rpc, whole = Rpc(1, 10_000, 500), Rpc(2, 10_000, 500), Rpc(3, 200, 200)
     for frame in (rpc.grant(rng), whole.data(rng)):
         bench.send([others.data(rng), others.data(rng), frame])
@@ -255,7 +127,7 @@ async def passers_do_not_starve_units(dut: Any) -> None:
     those without one."""
     rng = random.Random(SEED)
     await start(dut, patience=100)
-    bench = Bench(dut, rng, steady=True)
+    bench = Bench(dut, rng, WIDTH, steady=True)
     cycles = itertools.count()
     bench.sink.pauses.ready = lambda: next(cycles) % 16 == 0  # type: ignore[method-assign]
     rpcs, other = [Rpc(i, 10_000, 100) for i in range(6)], Rpc(6, 10_000, 100)
@@ -278,7 +150,7 @@ async def time_limit(dut: Any) -> None:
     """A unit leaves when nothing more came in time, and not much earlier."""
     rng = random.Random(SEED)
     await start(dut, patience=1000)
-    bench = Bench(dut, rng, steady=True)
+    bench = Bench(dut, rng, WIDTH, steady=True)
     rpc = Rpc(1, 10_000, 100)
     bench.send([rpc.data(rng), rpc.data(rng)])
     cycles = 0
@@ -329,7 +201,7 @@ async def memory(dut: Any) -> None:
     than 9,216 bytes is cut there, and counted."""
     rng = random.Random(SEED)
     await start(dut, patience=60_000)
-    bench = Bench(dut, rng, steady=True)
+    bench = Bench(dut, rng, WIDTH, steady=True)
     rpcs = [Rpc(i, 60_000, 9000) for i in range(20)]
     sent = [rpc.data(rng) for _ in range(6) for rpc in rpcs[:8]]
     sent += [rpc.data(rng, 100) for rpc in rpcs]
@@ -350,7 +222,7 @@ async def pages_come_back(dut: Any) -> None:
     """More frames than there are pages, alone and in units: each page is used again."""
     rng = random.Random(SEED)
     await start(dut)
-    bench = Bench(dut, rng, steady=True)
+    bench = Bench(dut, rng, WIDTH, steady=True)
     rpcs = [Rpc(i, 100_000, 300) for i in range(8)]
     bench.send([rpcs[i % 8].data(rng) for i in range(600)] + [rpcs[0].grant(rng)] * 1100)
     await bench.finish()
@@ -363,7 +235,7 @@ async def reset_inside(dut: Any) -> None:
     rng = random.Random(SEED)
     for _ in range(6):
         await start(dut)
-        bench = Bench(dut, rng)
+        bench = Bench(dut, rng, WIDTH)
         bench.send(units.traffic(rng, 30))
         for _ in range(rng.randint(1, 1500)):
             await bench.step()

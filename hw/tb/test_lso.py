@@ -6,74 +6,20 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import cocotb
-from cocotb.triggers import RisingEdge
 
 from hw.tb import frames, supers
+from hw.tb.bench_lso import OTHER, Bench, compare
 from hw.tb.layout import constants
-from hw.tb.stream import Pauses, Sink, Source, reset
+from hw.tb.stream import reset
 from hw.tb.supers import Super
 
 WIDTH = int(os.environ.get("HW_WIDTH", "512"))
 FRAMES = int(os.environ.get("HW_FRAMES", "1000"))
 SEED = int(os.environ.get("HW_SEED", "1"))
 PATIENCE = 60_000
-# The other input's frames begin so; the packets of super-frames never do.
-OTHER = b"\xa5OTHER"
-
-
-class Bench:
-    """The block, its streams, and the host that takes completions when it likes."""
-
-    def __init__(self, dut: Any, rng: random.Random) -> None:
-        self.dut = dut
-        self.long = Source(dut, "s", WIDTH, rng)
-        self.short = Source(dut, "b", WIDTH, rng)
-        self.sink = Sink(dut, "m", WIDTH, rng)
-        self.host = Pauses(rng)
-        self.packets: list[bytes] = []
-        self.others: list[bytes] = []
-        self.order: list[bool] = []
-        self.done: list[tuple[int, int, int]] = []
-        self.taking = False
-        dut.c_ready.value = 0
-
-    def feed(self, items: list[Super]) -> None:
-        """These on the first input, each with its descriptor beside its first beat."""
-
-        def described() -> Iterator[bytes]:
-            for item in items:
-                self.dut.s_split.value = int(item.split)
-                self.dut.s_seg.value = item.seg
-                self.dut.s_tag.value = item.tag
-                yield item.frame
-
-        self.long.send(described())
-
-    async def step(self) -> bool:
-        """A cycle; did anything happen?"""
-        await RisingEdge(self.dut.clk)
-        busy = False
-        if self.taking and self.dut.c_valid.value:
-            said = self.dut.c_tag, self.dut.c_status, self.dut.c_packets
-            self.done.append(tuple(int(signal.value) for signal in said))  # type: ignore[arg-type]
-            busy = True
-        frame = self.sink.edge()
-        if frame:
-            other = frame[0].startswith(OTHER)
-            (self.others if other else self.packets).append(frame[0])
-            self.order.append(other)
-            busy = True
-        self.long.edge()
-        self.short.edge()
-        on = self.host.ready()
-        if on != self.taking:
-            self.dut.c_ready.value = int(on)
-            self.taking = on
-        return busy
 
 
 async def start(dut: Any) -> None:
@@ -82,36 +28,12 @@ async def start(dut: Any) -> None:
     await reset(dut)
 
 
-def compare(item: Super, have: tuple[int, int, int], packets: list[bytes]) -> str:
-    """Take this frame's packets off `packets` and compare; what it was."""
-    c = constants()
-    tag, status, count = have
-    want = supers.expect(item)
-    assert tag == item.tag, f"the completion of {tag} came, not of {item.tag}"
-    where = f"segments of {item.seg}, {item.frame[:300].hex()} ({len(item.frame)} bytes)"
-    if want.status == c["DONE_CUT"] and status == c["DONE_REFUSED"]:
-        # Its header is both wrong and cut short: either is true.
-        assert count == 0, where
-    else:
-        assert status == want.status, f"status {status}, not {want.status}: {where}"
-    if status == c["DONE_SENT"]:
-        assert count == len(want.packets), f"{count} packets, not {len(want.packets)}: {where}"
-    for number in range(count):
-        packet = packets.pop(0)
-        right = want.packets[number]
-        assert packet == right, (
-            f"packet {number} is {packet[:160].hex()} ({len(packet)}),\n"
-            f"not {right[:160].hex()} ({len(right)}): {where}"
-        )
-    return f"status {status}" if item.split else f"passed, status {status}"
-
-
 async def run(
     dut: Any, items: list[Super], others: list[bytes], rng: random.Random, steady: bool = False
 ) -> Bench:
     """All of them through the block; every completion once, every packet right. `steady`: nobody
     pauses."""
-    bench = Bench(dut, rng)
+    bench = Bench(dut, rng, WIDTH)
     if steady:
         for end in (bench.long.pauses, bench.sink.pauses, bench.host):
             end.ready = lambda: True  # type: ignore[method-assign]
@@ -173,7 +95,7 @@ async def short_between(dut: Any) -> None:
     frame = b""
     while len(frame) < 30_000 or supers.expect(Super(frame, True, 300, 1)).status:
         frame = supers.super_frame(rng, 60_000)
-    bench = Bench(dut, rng)
+    bench = Bench(dut, rng, WIDTH)
     bench.long.pauses.ready = lambda: True  # type: ignore[method-assign]
     bench.short.pauses.ready = lambda: True  # type: ignore[method-assign]
     bench.sink.pauses.ready = lambda: rng.random() < 0.2  # type: ignore[method-assign]
@@ -210,7 +132,7 @@ async def host_sleeps(dut: Any) -> None:
     rng = random.Random(SEED)
     await start(dut)
     items = [Super(frames.good(rng, 100), False, 0, i) for i in range(4)]
-    bench = Bench(dut, rng)
+    bench = Bench(dut, rng, WIDTH)
     bench.host.ready = lambda: False  # type: ignore[method-assign]
     bench.feed(items)
     bench.short.send([OTHER + bytes(60)] * 20)
@@ -232,7 +154,7 @@ async def reset_inside(dut: Any) -> None:
     rng = random.Random(SEED)
     for _ in range(8):
         await start(dut)
-        bench = Bench(dut, rng)
+        bench = Bench(dut, rng, WIDTH)
         bench.feed(supers.make(rng, 5))
         bench.short.send([OTHER + bytes(rng.randint(1, 200)) for _ in range(5)])
         for _ in range(rng.randint(1, 400)):
