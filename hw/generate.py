@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Write rtl/homa_wire_pkg.sv, the packet layout for the hardware, from homa_wire.h.
+"""Write what of the hardware comes from elsewhere: the packet layout and the map of registers.
 
 The layout has one place in this tree, engine/wire/homa/homa_wire.h. The reader of that header is
 dissector/generate.py, which turns it into Lua; here the same values become SystemVerilog. A field
-that moves in the header moves in the C codec, in Wireshark and in the RTL.
+that moves in the header moves in the C codec, in Wireshark and in the RTL. The registers have one
+place, too, hw/registers.toml (registers.py).
 
-usage: generate.py            write the package
-       generate.py --check    say whether it is up to date (status 1: it is not)
+usage: generate.py            write the files
+       generate.py --check    say whether they are up to date (status 1: one is not)
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from dissector.generate import HEADER, Layout, LayoutError, parse  # noqa: E402
+
+from hw import registers  # noqa: E402
 
 PACKAGE = HERE / "rtl" / "homa_wire_pkg.sv"
 HEAD = """\
@@ -53,24 +56,33 @@ def render(layout: Layout) -> str:
     return HEAD + "\n".join(lines) + "\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n"
 
 
+def files(layout: Layout, found: registers.Map) -> dict[Path, str]:
+    """All that is written, and what is in it."""
+    return {
+        PACKAGE: render(layout),
+        HERE / "rtl" / "homa_regs_pkg.sv": registers.package(found),
+        HERE / "homa_nic_regs.h": registers.header(found),
+        HERE.parent / "docs" / "hardware-registers.md": registers.page(found),
+    }
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="generate.py", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="change nothing; 1 if out of date")
     parser.add_argument("--header", type=Path, default=HEADER)
     args = parser.parse_args(arguments)
     try:
-        text = render(parse(args.header.read_text()))
-    except LayoutError as error:
+        made = files(parse(args.header.read_text()), registers.load())
+    except (LayoutError, registers.MapError) as error:
         print(f"generate.py: {error}", file=sys.stderr)
         return 2
-    current = PACKAGE.exists() and PACKAGE.read_text() == text
-    if args.check:
-        if not current:
-            print(f"{PACKAGE.name} is out of date: run hw/generate.py", file=sys.stderr)
-        return int(not current)
-    if not current:
-        PACKAGE.write_text(text)
-    return 0
+    old = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
+    for path in old:
+        if args.check:
+            print(f"{path.name} is out of date: run hw/generate.py", file=sys.stderr)
+        else:
+            path.write_text(made[path])
+    return int(args.check and bool(old))
 
 
 if __name__ == "__main__":

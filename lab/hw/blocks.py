@@ -9,7 +9,7 @@ from pathlib import Path
 from lab.paths import ROOT
 
 RTL = ROOT / "hw" / "rtl"
-PACKAGES = ("homa_wire_pkg", "homa_nic_pkg")
+PACKAGES = ("homa_wire_pkg", "homa_nic_pkg", "homa_regs_pkg")
 WIDTHS = (64, 256, 512)
 
 
@@ -27,41 +27,22 @@ class Block:
         return [root / f"{name}.sv" for name in (*PACKAGES, *self.files, self.top)]
 
 
-_PARSER = ("homa_parse_l3", "homa_parse_ext", "homa_parse_l4", "homa_parse_body")
+_PARSER = ("homa_parse_l3", "homa_parse_ext", "homa_parse_l4", "homa_parse_body", "homa_parser")
+_CLASSIFY = ("homa_toeplitz", "homa_least", "homa_rss")
+_LSO = ("homa_segment_head", "homa_segment", "homa_frame_fifo", "homa_turns")
+_LRO = ("homa_lro_pkg", "homa_lro_judge", "homa_lro_store", "homa_lro_table", "homa_lro_emit")
+_NIC = (
+    *("homa_classify", "homa_lso", "homa_lro", "homa_lead", "homa_receive"),
+    *("homa_axil", "homa_registers", "homa_stats"),
+)
 
 BLOCKS = {
     block.top.removeprefix("homa_"): block
     for block in (
-        Block("homa_parser", _PARSER, "test_parser"),
-        Block(
-            "homa_classify",
-            (*_PARSER, "homa_parser", "homa_toeplitz", "homa_least", "homa_rss"),
-            "test_classify",
-        ),
-        Block(
-            "homa_lso",
-            (
-                *_PARSER,
-                "homa_parser",
-                "homa_segment_head",
-                "homa_segment",
-                "homa_frame_fifo",
-                "homa_turns",
-            ),
-            "test_lso",
-        ),
-        Block(
-            "homa_lro",
-            (
-                "homa_lro_pkg",
-                *_PARSER,
-                "homa_parser",
-                "homa_lro_judge",
-                "homa_lro_store",
-                "homa_lro_table",
-                "homa_lro_emit",
-            ),
-            "test_lro",
-        ),
+        Block("homa_parser", _PARSER[:-1], "test_parser"),
+        Block("homa_classify", (*_PARSER, *_CLASSIFY), "test_classify"),
+        Block("homa_lso", (*_PARSER, *_LSO), "test_lso"),
+        Block("homa_lro", (*_PARSER, *_LRO), "test_lro"),
+        Block("homa_nic", (*_PARSER, *_CLASSIFY, *_LSO, *_LRO, *_NIC), "test_nic"),
     )
 }

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* The registers of homa_nic: written by hw/generate.py from hw/registers.toml, do not edit. */
+#ifndef HOMA_NIC_REGS_H
+#define HOMA_NIC_REGS_H
+
+#define HOMA_NIC_ID_VALUE 0x484f4d41u
+#define HOMA_NIC_VERSION_VALUE 0x00010000u
+
+/* Byte offsets, and bits of them. */
+#define HOMA_NIC_ID 0x000u
+#define HOMA_NIC_VERSION 0x004u
+#define HOMA_NIC_WIDTH 0x008u
+#define HOMA_NIC_QUEUES 0x00cu
+#define HOMA_NIC_COUNTERS 0x010u
+#define HOMA_NIC_PAGES 0x014u
+#define HOMA_NIC_CONTROL 0x020u
+#define HOMA_NIC_CONTROL_LSO 0x1u
+#define HOMA_NIC_CONTROL_LRO 0x2u
+#define HOMA_NIC_CONTROL_RSS 0x4u
+#define HOMA_NIC_CONTROL_BY_LOAD 0x8u
+#define HOMA_NIC_LRO_LIMIT 0x024u
+#define HOMA_NIC_LRO_PATIENCE 0x028u
+#define HOMA_NIC_RSS_TICK 0x02cu
+#define HOMA_NIC_RSS_TABLE(n) (0x400u + 4u * (n))
+#define HOMA_NIC_RSS_TABLE_ENTRIES 256u
+
+/* The low word of a counter; the high word is 4 bytes behind it, and read next. */
+#define HOMA_NIC_COUNTER(n) (0x100u + 8u * (n))
+#define HOMA_NIC_COUNT_TX_BYTES 0u
+#define HOMA_NIC_COUNT_RX_BYTES 1u
+#define HOMA_NIC_COUNT_TX_FRAMES 2u
+#define HOMA_NIC_COUNT_TX_STALLED 3u
+#define HOMA_NIC_COUNT_RX_FRAMES 4u
+#define HOMA_NIC_COUNT_RX_STALLED 5u
+#define HOMA_NIC_COUNT_HOST_STALLED 6u
+#define HOMA_NIC_COUNT_LSO_SENT 7u
+#define HOMA_NIC_COUNT_LSO_REFUSED 8u
+#define HOMA_NIC_COUNT_LSO_CUT 9u
+#define HOMA_NIC_COUNT_LSO_OTHER 10u
+#define HOMA_NIC_COUNT_LSO_WAITED 11u
+#define HOMA_NIC_COUNT_LRO_FRAME 12u
+#define HOMA_NIC_COUNT_LRO_PASSED 13u
+#define HOMA_NIC_COUNT_LRO_MERGED 14u
+#define HOMA_NIC_COUNT_LRO_OPENED 15u
+#define HOMA_NIC_COUNT_LRO_ENDED 16u
+#define HOMA_NIC_COUNT_LRO_FULL 17u
+#define HOMA_NIC_COUNT_LRO_URGENT 18u
+#define HOMA_NIC_COUNT_LRO_DIFFERS 19u
+#define HOMA_NIC_COUNT_LRO_TIMED 20u
+#define HOMA_NIC_COUNT_LRO_EVICTED 21u
+#define HOMA_NIC_COUNT_LRO_BAD 22u
+#define HOMA_NIC_COUNT_LRO_LONG 23u
+#define HOMA_NIC_COUNT_RSS_NOT_IP 24u
+#define HOMA_NIC_COUNT_RSS_BAD 25u
+#define HOMA_NIC_COUNT_RSS_FRAGMENT 26u
+#define HOMA_NIC_COUNT_RSS_IP 27u
+#define HOMA_NIC_COUNT_RSS_PORTS 28u
+#define HOMA_NIC_COUNT_RSS_HOMA 29u
+#define HOMA_NIC_COUNT_RSS_HOMA_UDP 30u
+#define HOMA_NIC_COUNT_RSS_HOMA_TCP 31u
+#define HOMA_NIC_COUNT_RSS_UNDECODED 32u
+#define HOMA_NIC_COUNT_RSS_PLACED 33u
+#define HOMA_NIC_COUNT_REGISTER_REFUSED 34u
+
+#endif

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// The registers of homa_nic (hw/registers.toml), behind AXI-Lite. A register has its new value in
+// the cycle after the write. Counters have two words: reading the low one keeps the high one, which
+// may be read next. Reading any other high word is an error, so that nobody puts words of two
+// counters, or of two moments, together.
+//
+// After a reset the indirection table is written, entry n with n modulo QUEUES; writes wait for
+// that, 256 cycles.
+module homa_registers
+  import homa_regs_pkg::*;
+#(
+    parameter int WIDTH = 512,
+    parameter int QUEUES = 16,
+    parameter int QUEUE_BITS = 4,
+    parameter int PAGES_BITS = 10
+) (
+    input logic clk,
+    input logic rst,
+
+    input logic awvalid,
+    output logic awready,
+    input logic [11:0] awaddr,
+    input logic wvalid,
+    output logic wready,
+    input logic [31:0] wdata,
+    input logic [3:0] wstrb,
+    output logic bvalid,
+    input logic bready,
+    output logic [1:0] bresp,
+    input logic arvalid,
+    output logic arready,
+    input logic [11:0] araddr,
+    output logic rvalid,
+    input logic rready,
+    output logic [31:0] rdata,
+    output logic [1:0] rresp,
+
+    output logic lso_on,
+    output logic lro_on,
+    output logic [15:0] lro_limit,
+    output logic [15:0] lro_patience,
+    output logic rss_on,
+    output logic rss_least,
+    output logic rss_tick,
+    output logic rss_set,
+    output logic [7:0] rss_set_at,
+    output logic [QUEUE_BITS-1:0] rss_set_queue,
+
+    output logic [5:0] count_at,
+    input logic [63:0] count_value,      // a cycle later
+    output logic refused
+);
+  logic write, write_ok, read, read_done, read_ok, filling;
+  logic [11:0] write_at, read_at;
+  logic [31:0] write_data, read_data;
+
+  homa_axil axil (
+      .clk, .rst, .awvalid, .awready, .awaddr, .wvalid, .wready, .wdata, .wstrb, .bvalid, .bready,
+      .bresp, .arvalid, .arready, .araddr, .rvalid, .rready, .rdata, .rresp, .busy(filling),
+      .write, .write_at, .write_data, .write_ok, .read, .read_at, .read_done, .read_data,
+      .read_ok, .refused);
+
+  // ---- writes ----
+
+  logic [31:0] control, tick_cycles, tick_left;
+
+  function automatic logic in_range(input logic [31:0] value, input logic [31:0] least,
+                                  input logic [31:0] most);
+    in_range = value >= least && value <= most;
+  endfunction
+
+  wire write_table = write_at[11:10] == RSS_TABLE_AT[11:10];
+
+  always_comb begin
+    write_ok = 0;
+    case (write_at)
+      CONTROL_AT: write_ok = in_range(write_data, CONTROL_LEAST, CONTROL_MOST);
+      LRO_LIMIT_AT: write_ok = in_range(write_data, LRO_LIMIT_LEAST, LRO_LIMIT_MOST);
+      LRO_PATIENCE_AT: write_ok = in_range(write_data, LRO_PATIENCE_LEAST, LRO_PATIENCE_MOST);
+      RSS_TICK_AT: write_ok = in_range(write_data, RSS_TICK_LEAST, RSS_TICK_MOST);
+      default: if (write_table) write_ok = write_data < QUEUES;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      control <= CONTROL_RESET;
+      lro_limit <= LRO_LIMIT_RESET[15:0];
+      lro_patience <= LRO_PATIENCE_RESET[15:0];
+      tick_cycles <= RSS_TICK_RESET;
+    end else if (write && write_ok)
+      case (write_at)
+        CONTROL_AT: control <= write_data;
+        LRO_LIMIT_AT: lro_limit <= write_data[15:0];
+        LRO_PATIENCE_AT: lro_patience <= write_data[15:0];
+        RSS_TICK_AT: tick_cycles <= write_data;
+        default: ;
+      endcase
+  end
+
+  assign lso_on = control[CONTROL_LSO];
+  assign lro_on = control[CONTROL_LRO];
+  assign rss_on = control[CONTROL_RSS];
+  assign rss_least = control[CONTROL_BY_LOAD];
+
+  always_ff @(posedge clk) begin
+    rss_tick <= 0;
+    if (rst || (write && write_at == RSS_TICK_AT)) tick_left <= 0;
+    else if (tick_left + 1 >= tick_cycles) begin
+      tick_left <= 0;
+      rss_tick <= 1;
+    end else tick_left <= tick_left + 1;
+  end
+
+  // ---- the indirection table: a copy, for those who read it ----
+
+  logic [QUEUE_BITS-1:0] entries[RSS_TABLE_ENTRIES];
+  logic [QUEUE_BITS-1:0] entry, fill_queue;
+  logic [7:0] fill_at;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      filling <= 1;
+      fill_at <= 0;
+      fill_queue <= 0;
+      rss_set <= 0;
+    end else begin
+      fill_at <= fill_at + 1;
+      fill_queue <= fill_queue == QUEUE_BITS'(QUEUES - 1) ? '0 : fill_queue + 1'b1;
+      if (fill_at == '1) filling <= 0;
+      rss_set <= filling || (write && write_ok && write_table);
+    end
+    rss_set_at <= filling ? fill_at : write_at[9:2];
+    rss_set_queue <= filling ? fill_queue : write_data[QUEUE_BITS-1:0];
+    if (rss_set) entries[rss_set_at] <= rss_set_queue;
+    entry <= entries[read_at[9:2]];
+  end
+
+  // ---- reads: in the second cycle the counter and the table's entry are there ----
+
+  logic [1:0] on_the_way;
+  logic [31:0] high;
+  logic [11:0] high_at;    // whose high word is kept
+  logic high_kept;
+
+  localparam logic [11:0] COUNTERS_END = COUNTER_AT + 12'(8 * COUNT);
+  wire counter = read_at >= COUNTER_AT && read_at < COUNTERS_END;
+  assign count_at = 6'(read_at[11:3] - COUNTER_AT[11:3]);
+  wire low_word = counter && !read_at[2];
+  wire high_ok = high_kept && high_at == read_at;
+
+  always_comb begin
+    read_ok = 1;
+    case (read_at)
+      ID_AT: read_data = MAP_ID;
+      VERSION_AT: read_data = MAP_VERSION;
+      WIDTH_AT: read_data = WIDTH;
+      QUEUES_AT: read_data = QUEUES;
+      COUNTERS_AT: read_data = COUNT;
+      PAGES_AT: read_data = 1 << PAGES_BITS;
+      CONTROL_AT: read_data = control;
+      LRO_LIMIT_AT: read_data = {16'd0, lro_limit};
+      LRO_PATIENCE_AT: read_data = {16'd0, lro_patience};
+      RSS_TICK_AT: read_data = tick_cycles;
+      default: begin
+        read_data = 0;
+        read_ok = 0;
+        if (counter) begin
+          read_data = read_at[2] ? high : count_value[31:0];
+          read_ok = !read_at[2] || high_ok;
+        end else if (read_at[11:10] == RSS_TABLE_AT[11:10]) begin
+          read_data = 32'(entry);
+          read_ok = 1;
+        end
+      end
+    endcase
+  end
+
+  assign read_done = on_the_way[1];
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      on_the_way <= 0;
+      high_kept <= 0;
+    end else begin
+      on_the_way <= {on_the_way[0], read};
+      // Reading anything else than the high word lets it go.
+      if (read_done) high_kept <= low_word && read_at[1:0] == 0;
+    end
+    if (read_done) begin
+      high <= count_value[63:32];
+      high_at <= read_at + 12'd4;
+    end
+  end
+endmodule
