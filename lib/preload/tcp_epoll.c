@@ -413,18 +413,55 @@ static void set_homad(struct homa_pl_set *set, int epfd, bool on)
 		set->has_homad = on;
 }
 
-/* Sleep until @until (ns) at most. Returns the number of the kernel's events, or an error. */
-static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *events,
-		    int max, int64_t until, const sigset_t *mask)
+/** struct set_sleep - a thread that sleeps in a set */
+struct set_sleep {
+	struct homa_pl_set *set;
+	/* The socket of the set, which the call holds. */
+	struct homa_pl_sock *sock;
+	struct homa_pl_sleeper sleeper;
+	/* The set's descriptor. */
+	int epfd;
+	/* The depth in which signals were held before. */
+	unsigned int depth;
+};
+
+static void wake_up(struct set_sleep *sleep)
 {
-	struct homa_pl_sleeper sleeper = { .fd = set->nudge_fd };
-	unsigned int ran = homa_pl_signals.ran, depth;
+	struct homa_pl_set *set = sleep->set;
+
+	homa_pl_hold_again(sleep->depth);
+	homa_pl_leave_sleep(&sleep->sleeper);
+	homa_pl_tcp_lock();
+	if (!--set->sleepers)
+		set_homad(set, sleep->epfd, false);
+	homa_pl_tcp_unlock();
+}
+
+/* The thread was cancelled in its sleep. */
+static void is_cancelled(void *arg)
+{
+	struct set_sleep *sleep = arg;
+
+	wake_up(sleep);
+	homa_pl_put(sleep->sock);
+}
+
+/*
+ * Sleep until @until (ns) at most. @cancel is the thread's state of cancellation, which holds only
+ * while it sleeps. Returns the number of the kernel's events, or an error.
+ */
+static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
+		    int max, int64_t until, const sigset_t *mask, int cancel)
+{
+	struct homa_pl_set *set = s->set;
+	struct set_sleep sleep = { set, s, { .fd = set->nudge_fd }, epfd, 0 };
+	unsigned int ran = homa_pl_signals.ran;
 	struct timespec wait = { 0, 0 };
 	int64_t left = until - homa_pl_now();
 	bool go;
 	int n;
 
-	homa_pl_join(&sleeper);
+	homa_pl_join(&sleep.sleeper);
 	homa_pl_tcp_lock();
 	set->sleepers++;
 	set_homad(set, epfd, true);
@@ -435,34 +472,30 @@ static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *event
 		wait.tv_sec = left / 1000000000;
 		wait.tv_nsec = left % 1000000000;
 	}
-	depth = homa_pl_let_signals(set->nudge_fd);
+	sleep.depth = homa_pl_let_signals(set->nudge_fd);
+	pthread_cleanup_push(is_cancelled, &sleep);
+	pthread_setcancelstate(cancel, NULL);
 	n = kernel_events(set, epfd, events, max,
 			  until == INT64_MAX && (wait.tv_sec || wait.tv_nsec) ?
 				  NULL :
 				  &wait,
 			  mask);
-	homa_pl_hold_again(depth);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
+	wake_up(&sleep);
 	/* The signal may have come before the kernel was called. */
 	if (!n && homa_pl_signals.ran != ran)
 		n = -EINTR;
-	homa_pl_leave_sleep(&sleeper);
-	homa_pl_tcp_lock();
-	if (!--set->sleepers)
-		set_homad(set, epfd, false);
-	homa_pl_tcp_unlock();
 	return n;
 }
 
-int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd,
-			   struct epoll_event *events, int max, int64_t until,
-			   const sigset_t *mask)
+static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
+		   int max, int64_t until, const sigset_t *mask, int cancel)
 {
 	const struct timespec now = { 0, 0 };
 	struct homa_pl_set *set = s->set;
 	int n, more, ended = 0;
 
-	if (max <= 0 || !events)
-		return max <= 0 ? -EINVAL : -EFAULT;
 	for (;;) {
 		homa_pl_pump();
 		homa_pl_tcp_lock();
@@ -476,10 +509,24 @@ int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd,
 			return n + (more > 0 ? more : 0);
 		if (more < 0 || ended || until <= homa_pl_now())
 			return ended ? ended : more;
-		more = sleep_in(set, epfd, events, max, until, mask);
+		more = sleep_in(s, epfd, events, max, until, mask, cancel);
 		if (more > 0)
 			return more;
 		/* Events that have come are returned before EINTR. */
 		ended = more;
 	}
+}
+
+int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd,
+			   struct epoll_event *events, int max, int64_t until,
+			   const sigset_t *mask)
+{
+	int cancel, rc;
+
+	if (max <= 0 || !events)
+		return max <= 0 ? -EINVAL : -EFAULT;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	rc = wait_in(s, epfd, events, max, until, mask, cancel);
+	pthread_setcancelstate(cancel, NULL);
+	return rc;
 }

@@ -87,6 +87,22 @@ static ssize_t discard(struct homa_stream *stream, size_t bytes)
 	return homa_stream_read(stream, &one, 1, 0);
 }
 
+/* Count the bytes that have arrived, @bytes at most, and give the program none of them (MSG_TRUNC
+ * with MSG_PEEK). */
+static ssize_t measure(struct homa_stream *stream, size_t bytes)
+{
+	struct iovec piece[2];
+	char first;
+	struct iovec one = { &first, 1 };
+	ssize_t rc = homa_stream_read(stream, &one, 1, 1);
+	size_t all;
+
+	if (rc <= 0)
+		return rc;
+	all = homa_stream_arrived(stream, piece);
+	return (ssize_t)(all < bytes ? all : bytes);
+}
+
 static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 			 int flags)
 {
@@ -94,8 +110,9 @@ static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	int cancel = begin(&s->reading);
 	ssize_t rc;
 
-	if ((flags & MSG_TRUNC) && !(flags & MSG_PEEK))
-		rc = discard(tcp->stream, total(iov, n));
+	if (flags & MSG_TRUNC)
+		rc = (flags & MSG_PEEK ? measure : discard)(tcp->stream,
+							    total(iov, n));
 	else
 		rc = homa_stream_read(tcp->stream, iov, n, !!(flags & MSG_PEEK));
 	end(&s->reading, cancel);

@@ -115,6 +115,29 @@ static void trunc__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* MSG_TRUNC with MSG_PEEK counts bytes and leaves them there, and needs no buffer either. */
+static void measured__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+
+	SAME(recv(fd, NULL, 5000, MSG_PEEK | MSG_TRUNC), 100);
+	SAME(recv(fd, NULL, 40, MSG_PEEK | MSG_TRUNC), 40);
+	tcp_receive(fd, 100, 0);
+	tcp_tell(end);
+	tcp_expect_eof(fd);
+	SAME(recv(fd, NULL, 40, MSG_PEEK | MSG_TRUNC), 0);
+	tcp_close(fd);
+}
+
+static void measured__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_send(fd, 100, 0);
+	tcp_await(end);
+	tcp_close(fd);
+}
+
 /* MSG_MORE holds bytes back for a while, and loses none. */
 static void more__server(struct tcp_end *end)
 {
@@ -208,7 +231,9 @@ static void bad_address__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_flag_cases[] = {
-	TCP_CASE(peek),	       TCP_CASE(waitall),     TCP_CASE(dontwait),
-	TCP_CASE(trunc),       TCP_CASE(more),	      TCP_CASE(no_length),
-	TCP_CASE(bad_address), TCP_CASE(error_queue), { 0 },
+	TCP_CASE(peek),	       TCP_CASE(waitall),
+	TCP_CASE(dontwait),    TCP_CASE(trunc),
+	TCP_CASE(measured),    TCP_CASE(more),
+	TCP_CASE(no_length),   TCP_CASE(bad_address),
+	TCP_CASE(error_queue), { 0 },
 };

@@ -4,6 +4,7 @@
  */
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include "tcp_calls.h"
 
 #define CONNECTIONS 30
@@ -433,6 +434,45 @@ static void cancelled__client(struct tcp_end *end)
 	tcp_tell(end);
 }
 
+static void *wait_in_set(void *arg)
+{
+	struct waiter *w = arg;
+	struct epoll_event event;
+
+	w->thread = gettid();
+	w->result = epoll_wait(w->fd, &event, 1, -1);
+	return NULL;
+}
+
+/* A thread can be cancelled while it waits in a set, and other threads wait in it as before. */
+static void cancelled_in_epoll__server(struct tcp_end *end)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int i, fd = tcp_accept_one(end), set = MUST(epoll_create1(0));
+	struct waiter w = { .fd = set }, other = { .fd = set, .result = -2 };
+	pthread_t thread;
+	void *result;
+
+	MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+	for (i = 0; i < 3; i++) {
+		w.thread = 0;
+		thread = begin(wait_in_set, &w);
+		SAME(pthread_cancel(thread), 0);
+		SAME(pthread_join(thread, &result), 0);
+		EXPECT(result == PTHREAD_CANCELED);
+	}
+	thread = begin(wait_in_set, &other);
+	tcp_tell(end);
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(other.result, 1);
+	tcp_greet(fd);
+	MUST(close(set));
+	tcp_close(fd);
+	tcp_await(end);
+}
+
+#define cancelled_in_epoll__client cancelled__client
+
 const struct tcp_case tcp_thread_cases[] = {
 	TCP_CASE(close_in_recv),
 	TCP_CASE(shutdown_in_recv),
@@ -446,5 +486,6 @@ const struct tcp_case tcp_thread_cases[] = {
 	TCP_CASE(shutdown_in_poll),
 	TCP_CASE(shutdown_in_send),
 	TCP_CASE(cancelled),
+	TCP_CASE(cancelled_in_epoll),
 	{ 0 },
 };
