@@ -42,7 +42,11 @@ def demo(
     ),
     workload: str = typer.Option("w4", help="w1 to w5, fixed:BYTES, or a CSV file of sizes."),
     load: float = typer.Option(0.8, help="Share of each host's link that the arrivals take."),
-    link: str = typer.Option("200mbit", help="Rate of every link."),
+    link: str = typer.Option(
+        "",
+        help="Rate of every link. [default: 200mbit; 100mbit with --via kernel]",
+        show_default=False,
+    ),
     seed: int = typer.Option(1, help="Seed of the arrivals; all transports get the same."),
     transports: str = typer.Option(
         "homa,tcp-pool,tcp",
@@ -54,7 +58,8 @@ def demo(
     ),
     via: str = typer.Option(
         "program",
-        help="Who runs Homa: program (the benchmark itself) or service (a homad per host).",
+        help="Who runs Homa: program (the benchmark itself), service (a homad per host) or kernel"
+        " (the module, in a virtual machine).",
     ),
     json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
     plot: Optional[Path] = typer.Option(
@@ -69,7 +74,8 @@ def demo(
     settings = check(hosts, seconds, workload, load, link, seed, transports, plot, homa_config, via)
     check_output(plot, "--plot")
     check_output(json_file, "--json")
-    rootless.enter_namespace()
+    if via != "kernel":
+        rootless.enter_namespace()
     run.main(settings, json_file, plot)
 
 

@@ -18,6 +18,7 @@ LABELS = {
 }
 EXPLAINED = {
     "homa": "this project's engine inside the program",
+    "homa-kernel": "this project's module homa.ko in the kernel of a virtual machine",
     "homa-service": "this project's daemon homad on each host",
     "tcp-pool": "kernel TCP, an idle connection for every RPC",
     "tcp": "kernel TCP, one stream per peer shared by all RPCs",

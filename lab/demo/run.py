@@ -22,6 +22,7 @@ from lab.bench import results
 from lab.net import rootless, tcp
 from lab.net.homad import homads
 from lab.console import Steps, console
+from lab.demo import guest
 from lab.demo.text import announce, headline, show
 from lab.errors import LabError
 from lab.net.hosts import Lab
@@ -42,10 +43,13 @@ UNLOADED_S = 4.0  # what measuring the idle network takes per transport, for the
 def main(settings: Settings, json_file: Path | None, plot: Path | None) -> None:
     """Run the demo and show what it found."""
     out = console()
-    mode = rootless.mode()
     plot = plot or Path("homa-demo.png")
-    out.print(f"Running {rootless.MODES[mode]}.", markup=False)
-    report = measure(settings, mode)
+    if settings.via == "kernel":
+        report = guest.measure(settings)
+    else:
+        mode = rootless.mode()
+        out.print(f"Running {rootless.MODES[mode]}.", markup=False)
+        report = measure(settings, mode)
     show(report, plot)
     if json_file:
         write_json(json_file, report.as_json())

@@ -12,7 +12,11 @@ from lab.demo.report import LABELS
 from lab.units import parse_rate
 
 BUFFER_FACTORS = (1, 4)
-VIAS = ("program", "service")
+VIAS = ("program", "service", "kernel")
+# What links carry by default, and at most in a virtual machine, whose processors are emulated.
+LINK = "200mbit"
+GUEST_LINK = "100mbit"
+GUEST_HOSTS = 8
 
 
 @dataclass(frozen=True)
@@ -63,17 +67,32 @@ def check(
         raise UsageError(f"--plot {plot} has no known ending; use {', '.join(SUFFIXES)}")
     if via not in VIAS:
         raise UsageError(f"unknown --via '{via}'; choose from {', '.join(VIAS)}")
+    link_bps = parse_rate(link or (GUEST_LINK if via == "kernel" else LINK))
+    if via == "kernel":
+        _check_guest(hosts, link_bps, workload, names)
     return Settings(
         hosts,
         seconds,
         check_workload(workload),
         load,
-        parse_rate(link),
+        link_bps,
         seed,
         names,
         homa_config,
         via,
     )
+
+
+def _check_guest(hosts: int, link_bps: int, workload: str, names: tuple[str, ...]) -> None:
+    """A virtual machine with emulated processors cannot do everything."""
+    if hosts > GUEST_HOSTS:
+        raise UsageError(f"--hosts {hosts} is too many for --via kernel; use up to {GUEST_HOSTS}")
+    if link_bps > parse_rate(GUEST_LINK):
+        raise UsageError(f"--link is too fast for --via kernel; use up to {GUEST_LINK}")
+    if Path(workload).is_file():
+        raise UsageError("--workload: --via kernel takes w1 to w5 and fixed:BYTES, no file")
+    if "udp" in names:
+        raise UsageError("--transports: there is no udp with --via kernel")
 
 
 def check_workload(text: str) -> str:

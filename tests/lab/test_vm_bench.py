@@ -6,13 +6,14 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from lab.errors import UsageError
 from lab.vm import VmError
-from lab.vm.bench import cli, counting, glue, hosts, profile, timing
+from lab.vm.bench import cli, counting, glue, hosts, loads, profile, timing
 from lab.vm.bench.parts import part_of
 from lab.vm.bench.symbols import Function, Symbols
 
@@ -169,3 +170,50 @@ def test_glue__code_is_what_is_neither_empty_nor_comment(tmp_path: Path) -> None
 def test_cli__refuses_what_cannot_be_meant(wish: cli.Wish, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         cli.check(wish)
+
+
+@dataclass
+class Drops:
+    """Stands for a Run."""
+
+    nodes: list[int]
+    drops: int = -1
+
+
+def test_loads__every_transport_once_in_a_round_with_the_same_arrivals() -> None:
+    plan = loads.Plan(hosts=2, seed=7, transports=("homa", "tcp"), homa_config="rtt_us=50")
+    text = loads.script(plan, 2, 50_000, Path("homa.ko"), "/idle.json")
+    runs = [line for line in text.splitlines() if " homa-bench node " in line]
+    assert len(runs) == 2 * 2 * 2
+    for number, line in enumerate(runs):
+        words = line.split()
+        assert words[words.index("--seed") + 1] == str(7 + number // 4)
+        assert words[words.index("--transport") + 1] == ("homa", "tcp")[number // 2 % 2]
+        assert ("--via" in words) == (number // 2 % 2 == 0)
+        assert words[words.index("--denominators") + 1] == "/idle.json"
+    ports = {line.split()[line.split().index("--bind") + 1] for line in runs}
+    assert len(ports) == len(runs), "a port of the run before may still be held by the kernel"
+    assert text.count("net.homa.rtt_us=50") >= 2
+    without = loads.script(plan, 1, 50_000, None, "")
+    assert "--transport homa" not in without and "net.homa" not in without
+    assert "--denominators" not in without
+
+
+def test_loads__a_run_counts_only_if_all_hosts_have_reported() -> None:
+    found = loads.Loads()
+    one = "LOADRESULT tcp {}\n"
+    loads._collect(found, loads.Plan(hosts=3), f"DROPS 0\nnoise\n{one}{one}DROPS 4\n")
+    assert (found.runs, found.failed) == ({}, [])
+    loads._collect(found, loads.Plan(hosts=2), f"DROPS 0\n{one}{one}DROPS 4\n")
+    assert found.runs == {}
+    assert len(found.failed) == 1 and found.failed[0].startswith("tcp: homa-bench wrote no")
+
+
+def test_loads__each_run_has_its_own_drops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loads.results, "parse_load", lambda data: data)
+    monkeypatch.setattr(loads.results, "combine", lambda name, buffer, nodes: Drops(nodes))
+    found = loads.Loads()
+    two = ["LOADRESULT homa 1\nLOADRESULT homa 2\n", "LOADRESULT tcp 3\nLOADRESULT tcp 4\n"]
+    text = f"DROPS 5\n{two[0]}DROPS 5\n{two[1]}DROPS 12\n{two[0]}DROPS 13\n"
+    loads._collect(found, loads.Plan(hosts=2), text)
+    assert found.runs == {"homa": [Drops([1, 2], 0), Drops([1, 2], 1)], "tcp": [Drops([3, 4], 7)]}

@@ -12,7 +12,8 @@ from lab import machine
 from lab.console import console, table
 from lab.demo.report import LABELS
 from lab.vm import Kernel
-from lab.vm.bench import timing, w4
+from lab.vm.bench import loads as loaded
+from lab.vm.bench import timing
 from lab.vm.bench.timing import Times, spread
 
 if TYPE_CHECKING:
@@ -127,10 +128,11 @@ def show_w4(wish: Wish, kernel: Kernel, module: Path | None) -> dict[str, object
     """W4 at 80 %: latency of the shortest tenth and of all, per transport."""
     out = console()
     here = machine.describe()
-    loads = w4.measure(kernel, module, rounds=wish.rounds, seconds=W4_SECONDS * wish.seconds)
+    plan = loaded.Plan(seconds=W4_SECONDS * wish.seconds)
+    loads = loaded.measure(kernel, module, plan, rounds=wish.rounds)
     out.print(f"{here.one_line()}; guest: Linux {kernel.release}, 2 emulated CPUs", markup=False)
     grid = table(
-        f"W4 at {w4.LOAD:.0%} on links of {w4.LINK_BPS // 1_000_000} Mbit/s, {w4.HOSTS} hosts, "
+        f"W4 at {plan.load:.0%} on links of {plan.link_bps // 1_000_000} Mbit/s, {plan.hosts} hosts, "
         f"switch buffer {loads.buffer // 1024} KB: medians of {wish.rounds} rounds",
         *("", "short P50 µs", "short P99 µs", "all P99 µs", "RPCs", "to Homa", "spread"),
     )
@@ -150,8 +152,8 @@ def show_w4(wish: Wish, kernel: Kernel, module: Path | None) -> dict[str, object
         out.print(f"failed: {line}", markup=False)
     return {
         "machine": here.as_json(),
-        "link_bps": w4.LINK_BPS,
-        "load": w4.LOAD,
+        "link_bps": plan.link_bps,
+        "load": plan.load,
         "buffer": loads.buffer,
         "offloads": "tso off gso off gro off",
         "runs": {name: [asdict(run) for run in runs] for name, runs in loads.runs.items()},
