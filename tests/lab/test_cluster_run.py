@@ -15,7 +15,7 @@ from test_net import wait_until
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
-from lab.cluster import beside, points, run, setup, show, simulated
+from lab.cluster import beside, nodes, points, setup, show, simulated
 from lab.cluster.beside import Compared, Idle, Row
 from lab.cluster.points import Point
 from lab.net import guardian
@@ -169,7 +169,7 @@ def test_together__is_all_hosts() -> None:
         def __init__(self, classes: list[SizeClass]) -> None:
             self.classes = classes
 
-    (found,) = run.together([Node([one]), Node([other])])  # type: ignore[list-item]
+    (found,) = nodes.together([Node([one]), Node([other])])  # type: ignore[list-item]
     assert (found.size_min, found.size_max, found.failed, found.latency.count) == (5, 50, 3, 4)
 
 

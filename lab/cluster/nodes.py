@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The load generators of `./homa lab run`: a homa-bench on each host, client and server of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lab.bench import results
+from lab.bench.histogram import merge
+from lab.cluster import simulated
+from lab.cluster.points import Point
+from lab.cluster.setup import DRAIN_S, Setup, warmup_s
+from lab.net.homad import homads
+from lab.net.runner import Job
+from lab.net.switch import Switch
+from lab.paths import homa_bench
+
+PORT = 4000
+TIMEOUT_S = 120.0
+
+
+@contextmanager
+def programs(
+    setup: Setup, switch: Switch, point: Point
+) -> Iterator[Callable[[str], dict[str, str]]]:
+    """What programs of a host, by its address, must know: the rate of the link, or their homad."""
+    mbps = switch.rate_bps // 10**6
+    if point.transport != "homa":
+        yield lambda address: {}
+    elif setup.via == "program":
+        yield lambda address: {"HOMA_LINK_MBPS": str(mbps)}
+    else:
+        text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n'
+        known = simulated.settings(point, setup.link_bps / switch.rate_bps)
+        words = [word for setting in known for word in ("--set", setting)]
+        with homads(switch.hosts, arguments=tuple(words), settings=text) as running:
+            env = {daemon.host.address: daemon.env for daemon in running}
+            yield lambda address: env[address]
+
+
+def options(setup: Setup, point: Point, rate: int) -> list[str]:
+    """What every homa-bench of a point is told."""
+    options = ["--transport", point.transport, "--workload", point.workload]
+    options += ["--mtu", str(setup.mtu), "--timeout", str(TIMEOUT_S), "--quiet"]
+    if point.transport == "homa" and setup.via == "service":
+        options += ["--via", "service"]
+    elif point.transport == "homa":
+        known = simulated.settings(point, setup.link_bps / rate)
+        options += ["--via", "afxdp", "--homa-config", ",".join(known)]
+    return options
+
+
+def jobs(
+    setup: Setup, switch: Switch, point: Point, start: float, env: Callable[[str], dict[str, str]]
+) -> list[Job]:
+    """A node per host; all begin at `start` (CLOCK_MONOTONIC)."""
+    jobs = []
+    window = setup.window_s(point, switch.rate_bps)
+    for index, host in enumerate(switch.hosts):
+        argv = [str(homa_bench()), "node", "--bind", f"{host.address}:{PORT}"]
+        for other in switch.hosts:
+            argv += ["--peer", f"{other.address}:{PORT}"] if other is not host else []
+        argv += options(setup, point, switch.rate_bps)
+        argv += ["--gbps", f"{point.load * switch.rate_bps / 1e9:.10g}"]
+        argv += ["--seed", str(setup.seed), "--host-index", str(index)]
+        argv += ["--warmup", str(warmup_s(switch.rate_bps)), "--duration", str(window)]
+        argv += ["--drain", str(DRAIN_S), "--connect-timeout", "30"]
+        argv += ["--start-at", f"mono:{start:.6f}", "--json", "{json}"]
+        name = f"{point.transport} on host {index + 1}"
+        jobs.append(Job(name, argv, host, urgent=True, env=env(host.address)))
+    return jobs
+
+
+def busy_of(nodes: list[results.BenchResult], cores: int) -> float:
+    """The share of this machine's processors that was not idle in the window, whoever used it."""
+    return max(node.machine_busy_s / max(node.window_s, 1e-9) for node in nodes) / cores
+
+
+def together(nodes: list[results.BenchResult]) -> list[results.SizeClass]:
+    """The tenths of all hosts' messages."""
+    found = []
+    for parts in zip(*(node.classes for node in nodes), strict=True):
+        found.append(
+            results.SizeClass(
+                min(one.size_min for one in parts),
+                max(one.size_max for one in parts),
+                sum(one.failed for one in parts),
+                merge(one.latency for one in parts),
+                merge(one.slowdown for one in parts),
+            )
+        )
+    return found
