@@ -9,6 +9,18 @@
 /* So many calls for one event; then the others have their turn. */
 #define CALLS 16
 
+int flows_pace(const struct flows_config *config, int fd)
+{
+	unsigned long bytes = (unsigned long)(config->pace / 8);
+
+	if (!bytes)
+		return 0;
+	return setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes,
+			  sizeof(bytes)) ?
+		       -errno :
+		       0;
+}
+
 int flows_bulk_event(struct flows_client *client, struct flows_conn *conn,
 		     uint32_t events)
 {

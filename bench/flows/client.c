@@ -40,7 +40,7 @@ static int begin(struct flows_client *client, struct flows_conn *conn)
 	uint16_t port =
 		htons((uint16_t)(config->port + conn->index % config->ports));
 	bool v4 = addr.ss_family == AF_INET;
-	int one = 1;
+	int rc, one = 1;
 
 	conn->fd = socket(addr.ss_family,
 			  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -51,6 +51,9 @@ static int begin(struct flows_client *client, struct flows_conn *conn)
 	else
 		((struct sockaddr_in6 *)&addr)->sin6_port = port;
 	setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	rc = flows_pace(config, conn->fd);
+	if (rc)
+		return rc;
 	conn->connecting = true;
 	conn->since_ns = flows_now();
 	conn->watched = 0;
@@ -150,6 +153,8 @@ static uint64_t schedule(struct flows_client *client, uint64_t now)
 
 	if (!client->opens_ns && client->open == config->connections) {
 		client->opens_ns = now + config->warmup_ns;
+		if (client->opens_ns < config->measure_at_ns)
+			client->opens_ns = config->measure_at_ns;
 		client->closes_ns = client->opens_ns + config->duration_ns;
 		client->next_ns = now;
 	}
@@ -214,6 +219,7 @@ static void sum_up(struct flows_client *client)
 {
 	double sum = 0, squares = 0;
 
+	client->result->opened_ns = client->opens_ns;
 	client->result->window_ns = flows_now() - client->opens_ns;
 	for (uint32_t i = 0; i < client->config->connections; i++) {
 		double bytes = (double)client->conns[i].bytes;

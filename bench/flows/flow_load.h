@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * homa-flows: TCP connections under load, for the rows of `./homa bench tas`. A plain
+ * homa-flows: TCP connections under load, for the rows of `./homa bench tas`, and the
+ * streams beside RPCs of `./homa lab run coexist`. A plain
  * program of sockets and epoll, one thread at each end, that knows nothing of homad: what
  * runs below it is decided by who starts it (homa-run or not). Requests and responses have
  * no framing but their length, so nothing but TCP is measured.
@@ -38,9 +39,12 @@ enum flows_mode {
  * @size: bytes of a request and of its response, or of one call of send().
  * @per_connection: requests after which a connection is closed and another is opened; 0: never.
  * @rate: open loop: requests per second at random times; 0: closed loop.
+ * @pace: bits of data per second that the kernel lets a connection send, at either end;
+ *	0: any.
  * @work: processor cycles that the server works for each message.
  * @keys: keys in the store; @one_key: all requests are for the first.
  * @warmup_ns, @duration_ns: time before the measured window, and its length.
+ * @measure_at_ns: when the window opens by flows_now(), unless the warm-up ends later.
  * @timeout_ns: time after which a connection that cannot be opened ends the run.
  * @seed: of the random numbers.
  * @json: file for the result, or NULL.
@@ -55,11 +59,13 @@ struct flows_config {
 	uint32_t size;
 	uint32_t per_connection;
 	double rate;
+	double pace;
 	uint32_t work;
 	uint32_t keys;
 	bool one_key;
 	uint64_t warmup_ns;
 	uint64_t duration_ns;
+	uint64_t measure_at_ns;
 	uint64_t timeout_ns;
 	uint64_t seed;
 	const char *json;
@@ -74,7 +80,7 @@ struct flows_config {
  * @failed: connections that ended with an error; @wrong: responses with wrong bytes.
  * @bytes: received, or with FLOWS_SEND sent, in the window.
  * @jain: index of fairness of the connections' bytes, 0 to 1.
- * @window_ns: length of the window as it was.
+ * @opened_ns: when the window opened, by flows_now(); @window_ns: its length as it was.
  */
 struct flows_result {
 	struct homa_hist latency;
@@ -86,6 +92,7 @@ struct flows_result {
 	uint64_t wrong;
 	uint64_t bytes;
 	double jain;
+	uint64_t opened_ns;
 	uint64_t window_ns;
 };
 
@@ -101,6 +108,9 @@ int flows_report(const struct flows_config *config,
 
 /** flows_now() - the monotonic clock, ns */
 uint64_t flows_now(void);
+
+/** flows_pace() - let the socket @fd send at most config->pace. Return: 0 or a negative errno */
+int flows_pace(const struct flows_config *config, int fd);
 
 /** flows_work() - use @cycles of the processor */
 void flows_work(uint64_t cycles);

@@ -13,7 +13,7 @@
 
 static const char usage[] =
 	"usage: homa-flows server|client ADDRESS PORT [options]\n"
-	"Connections of TCP under load, for ./homa bench tas.\n"
+	"Connections of TCP under load, for ./homa bench tas and ./homa lab run coexist.\n"
 	"  --mode echo|kv|send|receive   what they carry (echo)\n"
 	"  --ports N            the server listens at N ports (1)\n"
 	"  --connections N      the client keeps N open (1)\n"
@@ -21,9 +21,12 @@ static const char usage[] =
 	"  --size BYTES         of a request and its response, or of one send() (64)\n"
 	"  --per-connection N   open another one after N requests (0: never)\n"
 	"  --rate N             N requests per second at random times (0: the next when one ends)\n"
+	"  --pace BITS          a connection sends at most so many bits of data per second (0: any)\n"
 	"  --work CYCLES        the server works so long for each message (0)\n"
 	"  --keys N             keys of the store (100000);  --one-key: ask for one only\n"
 	"  --warmup S --duration S --timeout S   seconds (0.3, 1, 30)\n"
+	"  --measure-at S       the window opens at S of the monotonic clock, or after the\n"
+	"                       warm-up if that is later (0: after the warm-up)\n"
 	"  --seed N             of the random numbers (1)\n"
 	"  --json FILE          the result as JSON (-: standard output)\n";
 
@@ -35,12 +38,14 @@ static const struct option options[] = {
 	{ "size", 1, NULL, 's' },
 	{ "per-connection", 1, NULL, 'n' },
 	{ "rate", 1, NULL, 'r' },
+	{ "pace", 1, NULL, 'P' },
 	{ "work", 1, NULL, 'w' },
 	{ "keys", 1, NULL, 'k' },
 	{ "one-key", 0, NULL, 'o' },
 	{ "warmup", 1, NULL, 'u' },
 	{ "duration", 1, NULL, 'D' },
 	{ "timeout", 1, NULL, 't' },
+	{ "measure-at", 1, NULL, 'a' },
 	{ "seed", 1, NULL, 'e' },
 	{ "json", 1, NULL, 'j' },
 	{ "help", 0, NULL, 'h' },
@@ -107,6 +112,15 @@ static bool seconds(uint64_t *ns, const char *what, const char *text)
 	return value >= 0;
 }
 
+/* The clock counts from when the machine was started: seconds of decades. */
+static bool instant(uint64_t *ns, const char *what, const char *text)
+{
+	double value = number(what, text, 0, 1e9);
+
+	*ns = (uint64_t)(value * 1e9);
+	return value >= 0;
+}
+
 static bool count(uint32_t *out, const char *what, const char *text, double min,
 		  double max)
 {
@@ -137,6 +151,9 @@ static bool set(struct flows_config *config, int option, const char *what,
 	case 'r':
 		config->rate = number(what, text, 0, 1e9);
 		return config->rate >= 0;
+	case 'P':
+		config->pace = number(what, text, 0, 1e12);
+		return config->pace >= 0;
 	case 'w':
 		return count(&config->work, what, text, 0, 1e9);
 	case 'k':
@@ -150,6 +167,8 @@ static bool set(struct flows_config *config, int option, const char *what,
 		return seconds(&config->duration_ns, what, text);
 	case 't':
 		return seconds(&config->timeout_ns, what, text);
+	case 'a':
+		return instant(&config->measure_at_ns, what, text);
 	case 'e':
 		if (!count(&seed, what, text, 0, 4e9))
 			return false;

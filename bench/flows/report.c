@@ -19,6 +19,7 @@ int flows_report(const struct flows_config *config,
 	cJSON_AddStringToObject(json, "schema", "homa-flows/1");
 	cJSON_AddNumberToObject(json, "connections", config->connections);
 	cJSON_AddNumberToObject(json, "size", config->size);
+	homa_json_round(json, "opened_at_s", (double)result->opened_ns / 1e9, 6);
 	homa_json_round(json, "window_s", seconds, 6);
 	cJSON_AddNumberToObject(json, "requests", (double)result->requests);
 	cJSON_AddNumberToObject(json, "all_requests", (double)result->all);

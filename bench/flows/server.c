@@ -103,6 +103,10 @@ static void accept_all(struct server *server, int listener)
 		if (fd < 0)
 			return;
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		if (flows_pace(server->config, fd)) {
+			close(fd);
+			return;
+		}
 		if (add(server, fd, false))
 			return;
 	}
