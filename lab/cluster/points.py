@@ -128,7 +128,11 @@ def effort_of(point: Point, hosts: int, link_bps: float, mtu: int) -> float:
 
 def dilation_for(points: list[Point], hosts: int, link_bps: float, mtu: int, cores: int) -> float:
     """How many times slower than `link_bps` links have to be for all of `points`; a round number."""
-    most = max(effort_of(point, hosts, link_bps, mtu) for point in points) / (SHARE * cores)
+    return slower(max(effort_of(point, hosts, link_bps, mtu) for point in points) / (SHARE * cores))
+
+
+def slower(most: float) -> float:
+    """A round number that is not below `most`: 1, 2, 5, 10, 20 and so on."""
     step = 1.0
     while step < most:
         step *= 2 if str(step)[0] in "15" else 2.5

@@ -9,7 +9,6 @@ arrivals, buffer and settings and the delays of the software that were measured.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -19,7 +18,7 @@ from lab.bench import results
 from lab.cluster import nodes, simulated
 from lab.cluster.beside import Compared, Idle, doubts_of, rows_of
 from lab.cluster.points import Point
-from lab.cluster.setup import DRAIN_S, Setup, warmup_s
+from lab.cluster.setup import DRAIN_S, Setup, cores, warmup_s
 from lab.console import Steps
 from lab.net import tcp
 from lab.net.hosts import Lab
@@ -140,7 +139,7 @@ def _loaded(
         "link_bps": float(switch.rate_bps),
         "dilation": dilation,
         "window_s": window,
-        "busy": nodes.busy_of(hosts, len(os.sched_getaffinity(0))),
+        "busy": nodes.busy_of(hosts, cores()),
         "programs_cpu_s": sum(node.cpu_s for node in hosts),
         "late_p99_ns": max(node.lag_p99_ns for node in hosts),
         "failed": float(sum(node.failed for node in hosts)),

@@ -35,14 +35,23 @@ class Setup:
 
     def rate(self, points: list[Point]) -> tuple[int, float]:
         """Bits per second of the lab's links for `points`, and the dilation."""
-        cores = len(os.sched_getaffinity(0))
-        slower = self.dilate or dilation_for(points, self.hosts, self.link_bps, self.mtu, cores)
+        return self.diluted(
+            self.dilate or dilation_for(points, self.hosts, self.link_bps, self.mtu, cores())
+        )
+
+    def diluted(self, slower: float) -> tuple[int, float]:
+        """Bits per second, in whole millions, of links `slower` times slower, and `slower`."""
         return max(10**6, int(self.link_bps / slower) // 10**6 * 10**6), slower
 
     def window_s(self, point: Point, rate: int) -> float:
         """Seconds in which the hosts together send as many messages as are wanted."""
         wanted = self.messages / (self.hosts * rate_of(point, rate))
         return round(min(self.longest_s, max(1.0, wanted)), 2)
+
+
+def cores() -> int:
+    """Processors that this program may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def warmup_s(rate: int) -> float:

@@ -19,7 +19,12 @@ _SOFTWARE = (
     "The paper's hosts queue in software and their cores are the limit; ours take 7.2 µs a packet "
     "and way and never queue. Ratios can be compared, microseconds cannot."
 )
-_LAB = "There is no command yet: it needs RPCs beside streams in the lab with real packets."
+_BESIDE = (
+    "A command of its own on real packets; it needs root, and a machine that does nothing else. Links "
+    "are slower than the talk's by a factor, and everything with them. Streams send at an even pace, "
+    "where iperf writes blocks. The slides' text says which cells were measured (our grid) and has no "
+    "number of a result to stand beside ours."
+)
 _REAL = (
     "A command of its own, with the simulator's numbers beside those of real packets. It is not run "
     "from here: it needs root, and a machine that does nothing else."
@@ -120,9 +125,18 @@ ITEMS: tuple[Item, ...] = (
     Item("atc7", ATC, "Figure 7", "Where the time of a short message goes", _CORES),
     Item("atc-table4", ATC, "Table 4", "Cores used by each part of Homa", _CORES),
     _sim("atc55", ATC, "Section 5.5", "The switch's buffer", _SOFTWARE, (3, 50)),
-    Item("snia-matrix", SNIA, "matrix", "RPC load by stream load: who loses what", _LAB),
-    Item("snia-slowdown", SNIA, "slowdown", "Slowdown of RPCs beside streams", _LAB),
-    Item("snia-rtt", SNIA, "RTT", "Round trips beside streams", _LAB),
+    Item(
+        "snia-matrix", SNIA, "matrix", "RPC load by stream load: who loses what", _BESIDE,
+        command="./homa lab run coexist",
+    ),
+    Item(
+        "snia-slowdown", SNIA, "slowdown", "Slowdown of RPCs beside streams", _BESIDE,
+        command="./homa lab run coexist",
+    ),
+    Item(
+        "snia-rtt", SNIA, "RTT", "Round trips beside streams", _BESIDE,
+        command="./homa lab run coexist",
+    ),
     Item(
         "tas-hosts", TAS, "Figures 4 to 9, 13", "RPC rate, goodput, connections, loss, a key-value store, fairness",
         "A command of its own, on namespaces of this machine; its table has the paper's numbers beside "

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The figure of `./homa lab run coexist`: a column for each RPC load, three rows for each workload.
+
+First the P99 slowdown of short RPCs by what the streams ask for, then what the streams lose, with
+what they must lose as a grey line, then the P99 slowdown by message size, alone (dashes) and beside
+the most streams (lines). Pale: runs that do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lab.cluster.plot import draw_to
+from lab.coexist.grid import KINDS
+from lab.coexist.measured import Measured
+from lab.sim import draw
+from lab.units import format_bytes, format_rate
+
+_COLOURS = {"homa": draw.BLUE, "homa-flat": draw.SKY, "tcp": draw.RED}
+_MARKERS = {"homa": "o", "homa-flat": "s", "tcp": "v"}
+_DASHES = (0, (3, 2))
+_PALE = 0.4
+_LABELS = ("short RPCs,\nP99 slowdown", "streams lose, %", "all RPCs,\nP99 slowdown")
+
+
+def _line(panel, xs: Sequence[float], some: Sequence[Measured], values: Sequence) -> list[float]:  # noqa: ANN001
+    """A kind's curve, with a pale marker for each run that does not count."""
+    kind = some[0].cell.kind
+    known = [(x, y, r) for x, y, r in zip(xs, values, some, strict=True) if y is not None]
+    if not known:
+        return []
+    pale = any(r.doubts for _, _, r in known)
+    panel.plot(
+        [x for x, _, _ in known], [y for _, y, _ in known], color=_COLOURS[kind], linewidth=1.7,
+        alpha=_PALE if pale else 1.0,
+    )  # fmt: skip
+    for x, y, r in known:
+        panel.plot(
+            [x], [y], color=_COLOURS[kind], marker=_MARKERS[kind], markersize=5,
+            markeredgecolor="white", markeredgewidth=0.6, alpha=_PALE if r.doubts else 1.0,
+        )  # fmt: skip
+    return [y for _, y, _ in known]
+
+
+def _by_stream(panel, mine: Sequence[Measured], value: Callable[[Measured], float | None]) -> list:  # noqa: ANN001
+    found: list[float] = []
+    for kind in dict.fromkeys(r.cell.kind for r in mine):
+        some = sorted((r for r in mine if r.cell.kind == kind), key=lambda r: r.cell.stream)
+        found += _line(panel, [r.cell.stream for r in some], some, [value(r) for r in some])
+    streams = sorted({r.cell.stream for r in mine})
+    panel.set_xticks(streams, [str(s) for s in streams])
+    panel.set_xlabel("streams ask for, % of the link", fontsize=8)
+    return found
+
+
+def _lost(panel, mine: Sequence[Measured]) -> None:  # noqa: ANN001
+    values = _by_stream(panel, mine, lambda r: None if r.lost is None else 100 * r.lost)
+    must = sorted(
+        {r.cell.stream: 100 * r.must_lose for r in mine if r.must_lose is not None}.items()
+    )
+    if must:
+        panel.plot(*zip(*must, strict=True), color=draw.GREY, linewidth=1.2, linestyle=_DASHES)
+    panel.set_ylim(min([-2.0, *values]) - 1, max([10.0, *values, *(m for _, m in must)]) * 1.1)
+
+
+def _sizes(panel, mine: Sequence[Measured]) -> float:  # noqa: ANN001
+    highest = 10.0
+    for kind in dict.fromkeys(r.cell.kind for r in mine):
+        some = sorted((r for r in mine if r.cell.kind == kind), key=lambda r: r.cell.stream)
+        beside = [(some[-1], "-")] if len(some) > 1 else []
+        for r, dashes in [(some[0], _DASHES), *beside]:
+            known = [(n + 0.5, t.slowdown_p99) for n, t in enumerate(r.tenths) if t.slowdown_p99]
+            if known:
+                panel.plot(
+                    *zip(*known, strict=True), color=_COLOURS[kind], linestyle=dashes,
+                    linewidth=1.6, alpha=_PALE if r.doubts else 1.0,
+                )  # fmt: skip
+                highest = max(highest, *(y for _, y in known))
+    tenths = mine[0].tenths
+    edges = [tenths[0].size_low, *(t.size_high for t in tenths)]
+    panel.set_xlim(0, len(tenths))
+    panel.set_xticks(range(len(edges)), [format_bytes(e) for e in edges], fontsize=6.5, rotation=45)
+    panel.set_xlabel("message size, bytes (each step: a tenth)", fontsize=8)
+    return highest
+
+
+def _legend(figure, kinds: Sequence[str]) -> None:  # noqa: ANN001
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=_COLOURS[k], marker=_MARKERS[k], markersize=5, linewidth=1.7)
+        for k in kinds
+    ]
+    handles.append(Line2D([], [], color=draw.GREY, linestyle=_DASHES, linewidth=1.2))
+    draw.legend(figure, handles, [*(KINDS[k].title for k in kinds), "must lose; no streams"], 2)
+
+
+def paint(title: str, results: Sequence[Measured], path: Path) -> None:
+    """Draw `results` into `path` (.png, .pdf or .svg)."""
+    with_rpcs = [r for r in results if r.cell.rpc]
+    workloads = list(dict.fromkeys(r.cell.workload for r in with_rpcs))
+    rpcs = sorted({r.cell.rpc for r in with_rpcs})
+    width, height = max(6.4, 1.2 + 3.0 * len(rpcs)), 1.7 + 6.3 * len(workloads)
+    with draw.canvas(width, height, 3 * len(workloads), len(rpcs)) as (figure, panels):
+        figure.subplots_adjust(
+            left=0.95 / width, right=1 - 0.25 / width, top=1 - 1.35 / height, bottom=0.75 / height,
+            hspace=0.5, wspace=0.3,
+        )  # fmt: skip
+        words = "slowdown: over the round trip alone on wires"
+        doubted = any(r.doubts for r in results)
+        draw.headline(
+            figure, title, words + "; pale: does not count" if doubted else words, 0.95 / width
+        )
+        _legend(figure, list(dict.fromkeys(r.cell.kind for r in with_rpcs)))
+        for row, workload in enumerate(workloads):
+            three = panels[3 * row : 3 * row + 3]
+            highest = [10.0, 10.0]
+            for column, rpc in enumerate(rpcs):
+                mine = [r for r in with_rpcs if (r.cell.workload, r.cell.rpc) == (workload, rpc)]
+                found = _column(three[:, column], workload, rpc, mine)
+                highest = [max(pair) for pair in zip(highest, found, strict=True)]
+            for panel in three[0]:
+                draw.slowdown_axis(panel, highest[0])
+            for panel in three[2]:
+                draw.slowdown_axis(panel, highest[1])
+            for panel, words in zip(three[:, 0], _LABELS, strict=True):
+                panel.set_ylabel(words)
+        draw_to(path, figure)
+
+
+def _column(
+    three: Sequence, workload: str, rpc: int, mine: Sequence[Measured]
+) -> tuple[float, float]:
+    """Three panels; the greatest slowdown in the first and in the last."""
+    if not mine:
+        for panel in three:
+            panel.set_axis_off()
+        return 1.0, 1.0
+    for panel in three:
+        draw.plain(panel)
+    rate = format_rate(mine[0].facts["link_bps"])
+    three[0].set_title(
+        f"{workload.upper()}, RPCs {rpc} % of {rate}", loc="left", fontsize=9, fontweight="bold"
+    )
+    short = _by_stream(three[0], mine, lambda r: r.short.slowdown_p99 if r.short else None)
+    _lost(three[1], mine)
+    return max([1.0, *short]), _sizes(three[2], mine)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Measures cells: a network of namespaces for the run, which is removed also if it is killed.
+
+All cells of a workload have links of one rate: only so can the throughput of streams beside RPCs
+be compared with that of streams alone. The same arrivals come in each cell of one RPC load.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from lab.bench import results
+from lab.cluster import nodes, simulated
+from lab.cluster.busy import Watch
+from lab.cluster.setup import DRAIN_S, Setup, warmup_s
+from lab.coexist import grid, measured, shares, streams
+from lab.coexist.grid import Cell
+from lab.coexist.measured import Measured
+from lab.console import Steps
+from lab.net import tcp
+from lab.net.hosts import Lab
+from lab.net.runner import Job, measure_again, run_jobs
+from lab.net.switch import LEVELS, Switch, Traits, build_switch
+
+START_S, START_PROGRAM_S = 0.7, 0.06  # from starting the programs to the first arrival
+ALONE_S = 10.0  # window of streams without RPCs
+# Sizes, bytes, whose times alone on wires are simulated; slowdowns between them are on a line.
+SIZES = (64, 1000, 2900, 5800, 20_000, 60_000, 200_000, 1_000_000)
+
+
+def measure(setup: Setup, cells: list[Cell], tell: Callable[[Measured], None]) -> list[Measured]:
+    """All cells, each told as soon as it is there."""
+    found: list[Measured] = []
+    with (
+        Steps(_seconds(setup, cells)) as steps,
+        Lab() as lab,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        switch: Switch | None = None
+        for workload in dict.fromkeys(cell.workload for cell in cells):
+            some = [cell for cell in cells if cell.workload == workload]
+            rate, dilation = grid.rate(some, setup)
+            if switch is None:
+                with steps(f"making {setup.hosts} hosts", setup.hosts * 0.8):
+                    traits = Traits(mtu=setup.mtu)
+                    switch = build_switch(lab, setup.hosts, rate, setup.buffer, traits)
+                    tcp.tune(switch.hosts)
+            switch.rate_bps = rate
+            with steps(f"{workload.upper()}: times alone on wires, simulated", 3.0):
+                wires = _denominators(setup, rate, Path(folder))
+            for one in _workload(setup, switch, some, dilation, wires, steps):
+                tell(one)
+                found.append(one)
+    return found
+
+
+def window_s(setup: Setup, cell: Cell, rate: int) -> float:
+    """Seconds that a cell is measured."""
+    return setup.window_s(cell.point, rate) if cell.rpc else min(ALONE_S, setup.longest_s)
+
+
+def _seconds(setup: Setup, cells: list[Cell]) -> float:
+    total = setup.hosts * 0.8
+    for cell in cells:
+        rate, _ = grid.rate([one for one in cells if one.workload == cell.workload], setup)
+        total += _cell_s(setup, cell, rate)
+    return total
+
+
+def _cell_s(setup: Setup, cell: Cell, rate: int) -> float:
+    """About how long a cell takes, for the progress bar."""
+    return warmup_s(rate) + window_s(setup, cell, rate) + 1.5 + (DRAIN_S / 4 if cell.rpc else 0)
+
+
+def _denominators(setup: Setup, rate: int, folder: Path) -> Path:
+    """A file with the times alone on wires of `rate`, as homa-bench reads it."""
+    wires = simulated.wires(setup, rate, SIZES)
+    rows = [{"size": s, "p50_ns": t} for s, t in zip(wires.sizes, wires.times, strict=True)]
+    path = folder / f"wires-{rate}.json"
+    path.write_text(json.dumps({"unloaded": rows}))
+    return path
+
+
+def _workload(
+    setup: Setup, switch: Switch, cells: list[Cell], dilation: float, wires: Path, steps: Steps
+) -> Iterator[Measured]:
+    before: list[Measured] = []
+    for cell in cells:
+        levels = cell.point.levels if cell.rpc else LEVELS
+        switch.traits = Traits(levels, mtu=setup.mtu)
+        with steps(cell.words(), _cell_s(setup, cell, switch.rate_bps)) as step:
+            one = _cell(setup, switch, cell, dilation, wires, before, step.tick)
+        before.append(one)
+        yield one
+
+
+def _jobs(
+    setup: Setup, switch: Switch, cell: Cell, wires: Path, env: Callable[[str], dict[str, str]]
+) -> tuple[list[Job], list[Job], float]:
+    """The programs of the RPCs, those of the streams, and when the window opens."""
+    programs = len(switch.hosts) * (1 + (1 + streams.TO if cell.stream else 0))
+    start = time.monotonic() + START_S + START_PROGRAM_S * programs
+    opens = start + warmup_s(switch.rate_bps)
+    rpcs, flows = [], []
+    if cell.rpc:
+        for job in nodes.jobs(setup, switch, cell.point, start, env):
+            rpcs.append(replace(job, argv=[*job.argv, "--denominators", str(wires)]))
+    if cell.stream:
+        window = window_s(setup, cell, switch.rate_bps)
+        rate = switch.rate_bps
+        flows = streams.jobs(switch.hosts, cell.stream / 100, rate, opens, window)
+    return rpcs, flows, opens
+
+
+def _cell(
+    setup: Setup,
+    switch: Switch,
+    cell: Cell,
+    dilation: float,
+    wires: Path,
+    before: list[Measured],
+    tick: Callable[[], None],
+) -> Measured:
+    """RPCs and streams at the same time, and what both say."""
+    window = window_s(setup, cell, switch.rate_bps)
+    limit = window + warmup_s(switch.rate_bps) + DRAIN_S + 90
+    opened = 0.0
+    watch = Watch()
+
+    def look() -> None:
+        watch.look(opened, opened + window)
+        tick()
+
+    def attempt() -> list[dict | None]:
+        nonlocal opened
+        switch.set_buffer(setup.buffer)
+        with ExitStack() as stack:
+            env: Callable[[str], dict[str, str]] = lambda address: {}  # noqa: E731
+            if cell.rpc:
+                env = stack.enter_context(nodes.programs(setup, switch, cell.point))
+            rpcs, flows, opened = _jobs(setup, switch, cell, wires, env)
+            watch.forget()
+            return run_jobs([*flows, *rpcs], limit, look)
+
+    found, note = measure_again(attempt)
+    split = len(found) - (len(switch.hosts) if cell.rpc else 0)
+    facts = {
+        "link_bps": float(switch.rate_bps),
+        "dilation": dilation,
+        "window_s": window,
+        "busy": watch.share(),
+        **_ports(switch),
+    }
+    hosts = [results.parse_load(data) for data in found[split:]]
+    carried = streams.carried(found[:split], opened) if cell.stream else None
+    return _measured(setup, cell, facts, hosts, carried, _wire(found[split:]), note, before)
+
+
+def _ports(switch: Switch) -> dict[str, float]:
+    ports = switch.counters()
+    return {
+        "drops": float(sum(port.drops for port in ports)),
+        "peak_queue": float(max((port.peak_backlog or 0) for port in ports)),
+    }
+
+
+def _wire(found: Sequence[dict | None]) -> float:
+    """Bits per second that all RPCs that came take on the wire, both directions of each host."""
+    return sum(data["throughput"]["offered_wire_gbps"] * 1e9 for data in found if data)
+
+
+def _measured(
+    setup: Setup,
+    cell: Cell,
+    facts: dict[str, float],
+    hosts: list[results.BenchResult],
+    carried: streams.Carried | None,
+    wire_bps: float,
+    note: str,
+    before: Sequence[Measured],
+) -> Measured:
+    """The cell's result from what its programs say."""
+    links = setup.hosts * facts["link_bps"]
+    if cell.rpc:
+        facts |= {
+            "late_p99_ns": max(node.lag_p99_ns for node in hosts),
+            "failed": float(sum(node.failed for node in hosts)),
+            "completed": float(sum(node.completed for node in hosts)),
+            "rpc_share": sum(node.goodput_bps for node in hosts) / links,
+            "rpc_wire_share": wire_bps / links,
+        }
+    if carried:
+        facts |= {
+            "streams_share": carried.bps / links,
+            "streams_fairness": carried.fairness,
+            "streams_failed": float(carried.failed),
+            "streams_late_s": carried.late_s,
+        }
+    limited = any(node.limited for node in hosts)
+    tenths = nodes.together(hosts) if cell.rpc else []
+    must = shares.unavoidable(cell.stream / 100, wire_bps / links, setup.mtu)
+    return Measured(
+        cell,
+        [shares.times([one]) for one in tenths],
+        shares.short(tenths) if cell.rpc else None,
+        carried.bps if carried else None,
+        measured.loss_of(cell, carried.bps if carried else None, before),
+        must if cell.stream else None,
+        facts,
+        measured.doubts(cell, facts, limited, note, before),
+    )
