@@ -20,8 +20,9 @@ from lab.demo.text import headline
 from lab.errors import LabError
 from lab.net.switch import buffer_bytes, nominal_rtt
 from lab.units import format_rate
-from lab.vm import VmError, build, prepare
+from lab.vm import VmError, build
 from lab.vm.bench import loads
+from lab.vm.kernels import prepare
 
 KERNEL = "6.1"
 SAMPLES = 10  # round trips of each size on the idle network

@@ -20,7 +20,7 @@ WRONG = [
     (["demo", "--plot", "x.txt"], ".png"),
     (["demo", "--plot", "no-such-folder/x.png"], "no-such-folder"),
     (["demo", "--json", "no-such-folder/x.json"], "no-such-folder"),
-    (["demo", "--via", "kernel"], "program, service"),
+    (["demo", "--via", "daemon"], "program, service, kernel"),
     (["demo", "--loda", "0.5"], "./homa demo --help"),
     (["bench"], "./homa bench --help"),
     (["bench", "speed"], "./homa bench --help"),
