@@ -153,6 +153,28 @@ def test_missing_package__plain_user_is_told_the_command(copy: Path, tmp_path: P
     assert not (tools / "asked").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "needs"),
+    [
+        (("demo", "--via", "kernel"), True),
+        (("demo", "--seconds", "1", "--via=kernel"), True),
+        (("bench", "kernel", "w4"), True),
+        (("bench", "--rounds", "1", "kernel", "rtt"), True),
+        (("demo", "--via", "service"), False),
+        (("bench", "rtt"), False),
+    ],
+)
+def test_virtual_machine__its_packages_are_wanted_only_for_it(
+    arguments: tuple[str, ...], needs: bool, copy: Path, tmp_path: Path
+) -> None:
+    tools = fake_tools(tmp_path / "bin", 1000, installs=True)
+    (copy / "packaging/dependencies").write_text(
+        "[build]\nsh   cmd:sh\n[demo]\nsh   cmd:sh\n[vm]\nno-such-b   cmd:homa-no-such-tool\n"
+    )
+    done = homa(*arguments, root=copy, PATH=f"{tools}:{os.environ['PATH']}", HOMA_BUILD="build")
+    assert (done.returncode == 3 and "no-such-b" in done.stderr) == needs, done.stderr
+
+
 def test_nothing_missing__apt_is_not_asked(copy: Path, tmp_path: Path) -> None:
     tools = fake_tools(tmp_path / "bin", 0, installs=True)
     (copy / "packaging/dependencies").write_text("[build]\nsh   cmd:sh\n")
