@@ -266,6 +266,10 @@ def main(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     if args.hours < 0 or (args.seconds is not None and args.seconds < 1):
         parser.error("--seconds must be at least 1, --hours positive")
+    if args.churn_rate and not args.churn:
+        parser.error("--churn-rate belongs to --churn; give both")
+    if args.churn_rate < 0:
+        parser.error("--churn-rate must not be negative")
     asked = args.seconds or int(args.hours * 3600)
     args.seconds = asked or 600
 
