@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The demo in a virtual machine: what is refused. tests/vm/test_bench.py runs it."""
+"""The demo in a virtual machine: what is refused. tests/vm/test_demo.py runs it."""
 
 from __future__ import annotations
 

@@ -28,6 +28,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "ends: the oldest and the newest kernel are enough in every run"
     )
+    config.addinivalue_line(
+        "markers", "oldest: one kernel is enough in every run, all before a release"
+    )
     config.addinivalue_line("markers", "long: before a release is enough (./homa test --vm-all)")
     config.addinivalue_line("markers", "debug: short enough for the debug kernel in every run")
 
@@ -35,7 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """HOMA_VM_ONCE=0: leave out what is marked "once" (another process runs it), but under the kernels
     that notice mistakes what is marked "debug", too. HOMA_VM_DEBUG=0: nothing else there. HOMA_VM_ENDS=0: leave
-    out what is marked "ends", HOMA_VM_LONG=0: what is marked "long"."""
+    out what is marked "ends", HOMA_VM_LONG=0: what is marked "long". With both ONCE=0 and LONG=0 also what is
+    marked "oldest"."""
     only_elsewhere = os.environ.get("HOMA_VM_ONCE") == "0"
     between = os.environ.get("HOMA_VM_ENDS") == "0"
     short = os.environ.get("HOMA_VM_LONG") == "0"
@@ -45,7 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marks = {mark.name for mark in item.iter_markers()}
         name = item.callspec.params.get("kernel", "") if hasattr(item, "callspec") else ""
         here = name in BUILT and "debug" in marks
-        elsewhere = only_elsewhere and not here and ("once" in marks or not name)
+        one_kernel = "once" in marks or not name or (short and "oldest" in marks)
+        elsewhere = only_elsewhere and not here and one_kernel
         slow = only_marked and name == "debug" and "debug" not in marks
         if elsewhere or slow or (between and "ends" in marks) or (short and "long" in marks):
             left_out.append(item)

@@ -31,7 +31,7 @@ def run(
 
 
 @pytest.mark.debug
-@pytest.mark.once
+@pytest.mark.oldest
 def test_lo__api_sizes_and_life(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
     quick = QUICK if kernel.is_debug else ""
     tap(run(guest, "lo", 300, "rpc", "life", *SOCK, before=quick))
