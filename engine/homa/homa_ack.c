@@ -4,8 +4,8 @@
  * that shares its cores with many others acknowledges after many milliseconds, without any
  * loss. If its server asks after a fixed time, each RPC has questions and answers that say
  * nothing new, the client's host is slower because of them, and the machine does not get out
- * of that: 64 applications on two cores did 190,000 RPCs per second or 45,000, by chance. So the
- * wait is twice what the peer's acks have taken, on average over about eight of them.
+ * of that: by chance 64 applications on two cores did 152,000 to 186,000 RPCs per second or 33,000
+ * to 83,000. So the wait is twice what the peer's acks have taken, on average over about eight.
  *
  * An ack that was lost holds up nobody but the limits on RPCs: the longer wait ends with half
  * of what the peer, or the owner of the server's socket, may have open.
