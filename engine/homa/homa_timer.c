@@ -142,12 +142,15 @@ static void homa_rpc_give_up(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	}
 }
 
-/* Are there new bytes that could go out but have not, so that the silence is our own? Bytes
- * to be sent again do not count, or the peer could keep us waiting for ever. */
+/* Are there bytes that could go out but have not, new ones or some to be sent again, so that
+ * the silence is our own? */
 static bool homa_out_pending(const struct homa_rpc *rpc)
 {
-	return HOMA_READ_ONCE(rpc->out.send.queued) &&
-	       HOMA_READ_ONCE(rpc->out.next) < HOMA_READ_ONCE(rpc->out.limit);
+	const struct homa_out *out = &rpc->out;
+
+	return HOMA_READ_ONCE(out->send.queued) &&
+	       (HOMA_READ_ONCE(out->next) < HOMA_READ_ONCE(out->limit) ||
+		HOMA_READ_ONCE(out->num_rtx));
 }
 
 /* What does this RPC wait for from its peer? *@base is the time between two questions,

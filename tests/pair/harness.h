@@ -321,6 +321,7 @@ struct pair_host {
 	bool polling;
 	bool hold_events; /* the application does not look */
 	bool no_way;	  /* the device knows no way to anybody */
+	bool no_room;	  /* the device takes no DATA, if cfg.by_room */
 	struct homa_addr addr;
 	struct homa_engine *engine;
 	struct homa_link *link;

@@ -243,6 +243,18 @@ void pair_tx_now(struct pair_host *h, struct homa_tx_desc *desc)
 		wake(h, h->world->now + 10 * PAIR_US);
 }
 
+/* How many bytes the device takes while packets of @queued ns wait in it. */
+static u64 room_now(const struct pair_host *h, u64 queued)
+{
+	const struct pair_config *cfg = &h->world->cfg;
+
+	if (h->no_room)
+		return 0;
+	if (!cfg->rate_mbps)
+		return 1u << 20;
+	return (cfg->nic_queue_ns - queued) * cfg->rate_mbps / 8000 + cfg->mtu;
+}
+
 static void tx_loop(struct pair_host *h)
 {
 	struct pair_world *w = h->world;
@@ -258,13 +270,7 @@ static void tx_loop(struct pair_host *h)
 		}
 		h->ctx.now = pair_now(h);
 		if (w->cfg.by_room)
-			homa_link_room(h->link,
-				       w->cfg.rate_mbps ?
-					       (w->cfg.nic_queue_ns - queued) *
-							       w->cfg.rate_mbps /
-							       8000 +
-						       w->cfg.mtu :
-					       1u << 20);
+			homa_link_room(h->link, room_now(h, queued));
 		segs = 1 + pair_below(&w->rng_host, w->cfg.max_segs);
 		memset(&desc, 0xa5, sizeof(desc));
 		switch (homa_tx(&h->ctx, h->link, segs, &desc)) {

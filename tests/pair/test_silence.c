@@ -105,12 +105,43 @@ static void silence__pieces_that_come_late(void **state)
 	pair_finish(w);
 }
 
+/*
+ * A client's device takes no packet for longer than a peer's silence may last, and bytes wait
+ * in it to be sent again. The silence is the client's own then: the RPC fails only if there is
+ * none from the peer when they have left.
+ */
+static void silence__own_device_is_stuck(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *r;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.by_room = true;
+	w = pair_world_new(&cfg);
+	pair_cut(w, 0, 1, true);
+	/* A short message would go out whatever the room is. */
+	r = pair_rpc(w, 0, 1, 200000, 100);
+	pair_run_for(w, 100 * PAIR_US);
+	pair_cut(w, 0, 1, false);
+	w->hosts[0].no_room = true;
+	pair_run_for(w, 10 * PAIR_S);
+	assert_int_equal(r->state, PAIR_PENDING);
+	assert_true(pair_metric(w, HOMA_M_tx_resend) > 0);
+	w->hosts[0].no_room = false;
+	assert_true(pair_run_while_pending(w, 20 * PAIR_S));
+	assert_int_equal(r->state, PAIR_OK);
+	pair_finish(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silence__nothing_lost_nothing_sent_again),
 		cmocka_unit_test(silence__what_is_lost_comes),
 		cmocka_unit_test(silence__pieces_that_come_late),
+		cmocka_unit_test(silence__own_device_is_stuck),
 	};
 
 	pair_test_setup();
