@@ -141,6 +141,9 @@ int homa_pl_dup_to(struct homa_pl_sock *s, int old, int fd, int flags)
 		return rc;
 	homa_pl_lock_fds();
 	rc = s ? homa_pl_table_room(fd) : 0;
+	/* dup() says EMFILE of so large a number, dup2() does not. */
+	if (rc == -EMFILE)
+		rc = -EBADF;
 	if (!rc && HOMA_PL_REAL(dup3)(old, fd, flags) < 0)
 		rc = -errno;
 	if (!rc) {

@@ -4,6 +4,7 @@
 #define HOMA_PRELOAD_HOOK_H
 
 #include <errno.h>
+#include <time.h>
 #include "preload.h"
 #include "real.h"
 
@@ -15,6 +16,13 @@
  */
 int homa_pl_begin(struct homa_pl_sock *s, int *cancel);
 void homa_pl_end(int cancel);
+
+/** homa_pl_is_time() - is it NULL or a time that can be? If not, the kernel shall say so. */
+static inline bool homa_pl_is_time(const struct timespec *time)
+{
+	return !time || (time->tv_sec >= 0 && time->tv_nsec >= 0 &&
+			 time->tv_nsec < 1000000000);
+}
 
 /** homa_pl_result() - drop the reference; returns @rc, or -1 with errno set if it is an error. */
 static inline int64_t homa_pl_result(struct homa_pl_sock *s, int64_t rc)

@@ -187,6 +187,12 @@ HOMA_PL_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 
 	if (timeout && timeout->tv_sec < INT64_MAX / 2000000000)
 		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
+	if (!homa_pl_is_time(timeout)) {
+		if (s)
+			homa_pl_put(s);
+		errno = EINVAL;
+		return -1;
+	}
 	if (has_streams(s))
 		return wait_streams(s, epfd, events, max, ns, mask);
 	if (HOMA_PL_LIKELY(!homa_pl_missing_ports)) {

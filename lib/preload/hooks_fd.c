@@ -4,6 +4,7 @@
  * are of; and of munmap(), as receive regions are in use until then.
  */
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -103,14 +104,14 @@ static bool of_homa(int fd)
 
 HOMA_PL_HOOK int dup2(int old, int fd)
 {
-	if (old == fd || (!of_homa(old) && !of_homa(fd)))
+	if (old == fd || fd < 0 || (!of_homa(old) && !of_homa(fd)))
 		return HOMA_PL_REAL(dup2)(old, fd);
 	return dup_to(old, fd, 0);
 }
 
 HOMA_PL_HOOK int dup3(int old, int fd, int flags)
 {
-	if (old == fd || (!of_homa(old) && !of_homa(fd)))
+	if (old == fd || fd < 0 || (!of_homa(old) && !of_homa(fd)))
 		return HOMA_PL_REAL(dup3)(old, fd, flags);
 	return dup_to(old, fd, flags);
 }
@@ -190,10 +191,9 @@ static int kernels_ioctl(struct homa_pl_sock *s, int fd, unsigned long request,
 {
 	int rc;
 
-	if (s->tcp && request == FIONREAD && s->tcp->stream && arg) {
-		*(int *)arg = homa_pl_tcp_unread(s);
-		return 0;
-	}
+	if (s->tcp && s->tcp->stream && arg &&
+	    (request == FIONREAD || request == SIOCOUTQ || request == SIOCOUTQNSD))
+		return homa_pl_tcp_count(s, request, arg);
 	if (s->tcp && request == FIONBIO && arg) {
 		s->status = *(const int *)arg ? O_NONBLOCK : 0;
 		if (s->tcp->listens)

@@ -45,7 +45,7 @@ static int64_t tcp_receive(struct homa_pl_sock *s, struct msghdr *msg, int flags
 
 	if (msg->msg_iovlen > IOV_MAX)
 		return -EMSGSIZE;
-	rc = homa_pl_tcp_read(s, msg->msg_iov, (int)msg->msg_iovlen, flags);
+	rc = homa_pl_tcp_recv(s, msg->msg_iov, (int)msg->msg_iovlen, flags);
 	if (rc >= 0) {
 		msg->msg_namelen = 0;
 		msg->msg_controllen = 0;
@@ -62,11 +62,35 @@ static ssize_t tcp_write(struct homa_pl_sock *s, const void *buf, size_t size,
 	return homa_pl_result(s, homa_pl_tcp_write(s, &one, 1, flags));
 }
 
-static ssize_t tcp_read(struct homa_pl_sock *s, void *buf, size_t size, int flags)
+static ssize_t tcp_read(struct homa_pl_sock *s, void *buf, size_t size)
 {
 	struct iovec one = { buf, size };
 
-	return homa_pl_result(s, homa_pl_tcp_read(s, &one, 1, flags));
+	return homa_pl_result(s, homa_pl_tcp_read(s, &one, 1, 0));
+}
+
+static ssize_t tcp_recv(struct homa_pl_sock *s, void *buf, size_t size, int flags)
+{
+	struct iovec one = { buf, size };
+
+	return homa_pl_result(s, homa_pl_tcp_recv(s, &one, 1, flags));
+}
+
+/* TCP tells no address, as the peer is known, and says so where one was asked for. */
+static ssize_t tcp_recvfrom(struct homa_pl_sock *s, void *buf, size_t size,
+			    int flags, const struct sockaddr *addr,
+			    socklen_t *len)
+{
+	struct iovec one = { buf, size };
+	int64_t rc = homa_pl_tcp_recv(s, &one, 1, flags);
+
+	if (rc >= 0 && addr) {
+		if (!len || (int)*len < 0)
+			rc = len ? -EINVAL : -EFAULT;
+		else
+			*len = 0;
+	}
+	return homa_pl_result(s, rc);
 }
 
 static int64_t one_send(struct homa_pl_sock *s, const struct msghdr *msg,
@@ -145,7 +169,9 @@ HOMA_PL_HOOK int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(recvmmsg)(fd, msgs, count, flags, timeout);
-	if (timeout)
+	if (!homa_pl_is_time(timeout))
+		return (int)homa_pl_result(s, -EINVAL);
+	if (timeout && timeout->tv_sec < INT64_MAX / 2000000000)
 		until = homa_pl_now() + timeout->tv_sec * 1000000000ll +
 			timeout->tv_nsec;
 	for (i = 0; i < count; i++) {
@@ -195,7 +221,7 @@ HOMA_PL_HOOK ssize_t recv(int fd, void *buf, size_t size, int flags)
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(recv)(fd, buf, size, flags);
-	return s->tcp ? tcp_read(s, buf, size, flags) : refuse(s);
+	return s->tcp ? tcp_recv(s, buf, size, flags) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t recvfrom(int fd, void *buf, size_t size, int flags,
@@ -205,9 +231,7 @@ HOMA_PL_HOOK ssize_t recvfrom(int fd, void *buf, size_t size, int flags,
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(recvfrom)(fd, buf, size, flags, addr, len);
-	if (s->tcp && len)
-		*len = 0;
-	return s->tcp ? tcp_read(s, buf, size, flags) : refuse(s);
+	return s->tcp ? tcp_recvfrom(s, buf, size, flags, addr, len) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t read(int fd, void *buf, size_t size)
@@ -216,7 +240,7 @@ HOMA_PL_HOOK ssize_t read(int fd, void *buf, size_t size)
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(read)(fd, buf, size);
-	return s->tcp ? tcp_read(s, buf, size, 0) : refuse(s);
+	return s->tcp ? tcp_read(s, buf, size) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t write(int fd, const void *buf, size_t size)
@@ -246,7 +270,7 @@ HOMA_PL_HOOK ssize_t writev(int fd, const struct iovec *iov, int count)
 	if (is_kernels(s))
 		return HOMA_PL_REAL(writev)(fd, iov, count);
 	if (s->tcp)
-		return homa_pl_result(s, homa_pl_tcp_write(s, iov, count, 0));
+		return homa_pl_result(s, homa_pl_tcp_writev(s, iov, count));
 	return refuse(s);
 }
 
@@ -258,7 +282,7 @@ HOMA_PL_HOOK ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(__read_chk)(fd, buf, size, room);
-	return s->tcp && size <= room ? tcp_read(s, buf, size, 0) : refuse(s);
+	return s->tcp && size <= room ? tcp_read(s, buf, size) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room,
@@ -268,7 +292,7 @@ HOMA_PL_HOOK ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room,
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(__recv_chk)(fd, buf, size, room, flags);
-	return s->tcp && size <= room ? tcp_read(s, buf, size, flags) : refuse(s);
+	return s->tcp && size <= room ? tcp_recv(s, buf, size, flags) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room,
@@ -280,9 +304,9 @@ HOMA_PL_HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room,
 	if (is_kernels(s))
 		return HOMA_PL_REAL(__recvfrom_chk)(fd, buf, size, room, flags,
 						    addr, len);
-	if (s->tcp && len)
-		*len = 0;
-	return s->tcp && size <= room ? tcp_read(s, buf, size, flags) : refuse(s);
+	return s->tcp && size <= room ?
+		       tcp_recvfrom(s, buf, size, flags, addr, len) :
+		       refuse(s);
 }
 
 /* ---- files ---- */

@@ -173,7 +173,7 @@ HOMA_PL_HOOK int poll(struct pollfd *fds, nfds_t n, int timeout)
 HOMA_PL_HOOK int ppoll(struct pollfd *fds, nfds_t n,
 		       const struct timespec *timeout, const sigset_t *mask)
 {
-	if (HOMA_PL_LIKELY(!homa_pl_live) || !fds)
+	if (HOMA_PL_LIKELY(!homa_pl_live) || !fds || !homa_pl_is_time(timeout))
 		return HOMA_PL_REAL(ppoll)(fds, n, timeout, mask);
 	return poll_ns(fds, n, from_timespec(timeout), mask);
 }
@@ -321,7 +321,7 @@ HOMA_PL_HOOK int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 HOMA_PL_HOOK int pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 			 const struct timespec *timeout, const sigset_t *mask)
 {
-	if (HOMA_PL_LIKELY(!homa_pl_live))
+	if (HOMA_PL_LIKELY(!homa_pl_live) || !homa_pl_is_time(timeout))
 		return HOMA_PL_REAL(pselect)(n, reads, writes, excepts, timeout,
 					     mask);
 	return select_ns(n, reads, writes, excepts, from_timespec(timeout), mask);

@@ -191,17 +191,6 @@ static int is_this_host(const struct sockaddr *to, socklen_t len,
 	return same_address(to, name) || is_loopback(to);
 }
 
-/* Has the program bound the socket to a port? Such a socket connects with the kernel. */
-static bool is_bound(int fd)
-{
-	struct sockaddr_in6 name = { 0 };
-	socklen_t size = sizeof(name);
-
-	/* The port is in the same place in both families. */
-	return HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) ||
-	       name.sin6_port;
-}
-
 static bool is_open(struct homa_stream *stream)
 {
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
@@ -218,7 +207,7 @@ static void give_back(struct homa_pl_sock *s)
 	homa_stream_set_user(stream, NULL);
 	s->tcp->stream = NULL;
 	s->tcp->connecting = s->tcp->open = s->tcp->error_told = false;
-	s->tcp->shut_read = s->tcp->shut_write = false;
+	s->tcp->shut_read = s->tcp->shut_write = s->tcp->peer_first = false;
 	homa_pl_tcp_unlock();
 	homa_stream_abort(stream);
 	homa_pl_tcp_moved(s);
@@ -254,7 +243,7 @@ static int await_answer(struct homa_pl_sock *s)
 	int rc;
 
 	do
-		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, 0, -1);
+		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, INT64_MAX);
 	while (rc == -EINTR);
 	if (homa_stream_error(s->tcp->stream) != EOPNOTSUPP)
 		return 0;
@@ -284,7 +273,7 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local
 	homa_pl_debug("connect() goes through homad");
 	if (s->status & O_NONBLOCK)
 		return -EINPROGRESS;
-	rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, 0, s->sndtimeo);
+	rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, homa_pl_until(s->sndtimeo));
 	if (rc)
 		return rc == -EAGAIN ? -EINPROGRESS : rc;
 	tcp->connecting = false;
@@ -316,7 +305,8 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 		return rc;
 	if (ctx && addr && len >= sizeof(struct sockaddr_in) &&
 	    addr->sa_family == s->family &&
-	    homa_streams_takes(ctx, addr, len) > 0 && !is_bound(fd)) {
+	    homa_streams_takes(ctx, addr, len) > 0 &&
+	    !homa_pl_tcp_is_bound(fd) && !homa_pl_tcp_in_place(fd)) {
 		here = is_this_host(addr, len, &from);
 		rc = here < 0 ? -EOPNOTSUPP :
 				connect_by_homad(s,
@@ -385,7 +375,8 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 
 	if (tcp->stream && !tcp->listens)
 		return -EINVAL;
-	if ((!tcp->stream || tcp->stopped) && homa_pl_streams() && is_bound(fd))
+	if ((!tcp->stream || tcp->stopped) && homa_pl_streams() &&
+	    homa_pl_tcp_is_bound(fd) && !homa_pl_tcp_in_place(fd))
 		rc = listen_by_homad(s, fd, backlog);
 	/* -EACCES means that a rule forbids it. After any other error the kernel listens alone. */
 	if (rc == -EACCES)
@@ -458,7 +449,7 @@ static int accept_from_homad(struct homa_pl_sock *s, struct sockaddr *addr,
 			     socklen_t *len, int flags)
 {
 	struct homa_stream *stream;
-	int fd;
+	int fd, rc;
 
 	if (!(homa_stream_ready(s->tcp->stream) & HOMA_STREAM_IN))
 		return -EAGAIN;
@@ -475,9 +466,13 @@ static int accept_from_homad(struct homa_pl_sock *s, struct sockaddr *addr,
 		HOMA_PL_REAL(close)(fd);
 		return -ENOMEM;
 	}
-	if (addr && len)
-		homa_pl_tcp_peer(stream, s->family, addr, len);
-	return fd;
+	if (!addr)
+		return fd;
+	rc = len ? homa_pl_tcp_peer(stream, s->family, addr, len) : -EFAULT;
+	/* As in the kernel the connection is lost if its name cannot be told. */
+	if (rc)
+		homa_pl_close(fd);
+	return rc ? rc : fd;
 }
 
 static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
@@ -495,6 +490,7 @@ int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		       socklen_t *len, int flags)
 {
 	unsigned int depth;
+	int64_t until;
 	int rc;
 
 	if (!s->tcp->listens) {
@@ -506,11 +502,12 @@ int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 	}
 	if (flags & ~TYPE_FLAGS)
 		return -EINVAL;
+	until = homa_pl_until(s->rcvtimeo);
 	for (;;) {
 		rc = accept_now(s, fd, addr, len, flags);
 		if (rc != -EAGAIN || (s->status & O_NONBLOCK))
 			return rc;
-		rc = homa_pl_wait_for(s, HOMA_STREAM_IN, 0, s->rcvtimeo);
+		rc = homa_pl_wait_for(s, HOMA_STREAM_IN, until);
 		if (rc)
 			return rc;
 	}
@@ -542,11 +539,15 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 		return stop_listening(s, how);
 	if (!is_open(tcp->stream))
 		return -ENOTCONN;
+	rc = homa_pl_tcp_state(s) == TCP_CLOSE ? -ENOTCONN : 0;
 	if (how != SHUT_WR)
 		tcp->shut_read = true;
 	if (how != SHUT_RD && !tcp->shut_write) {
+		tcp->peer_first =
+			homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF;
 		tcp->shut_write = true;
-		rc = homa_stream_shutdown(tcp->stream);
+		if (!rc)
+			rc = homa_stream_shutdown(tcp->stream);
 	}
 	/* Wake other threads, which may wait for what will not come now. */
 	homa_pl_tell(s);
@@ -557,13 +558,12 @@ short homa_pl_tcp_ready(struct homa_pl_sock *s)
 {
 	const struct homa_pl_tcp *tcp = s->tcp;
 	unsigned int bits = homa_stream_ready(tcp->stream);
-	struct iovec piece[2];
 	int events = 0;
 
 	if (tcp->listens)
 		return bits & HOMA_STREAM_IN ? POLLIN | POLLRDNORM : 0;
 	if ((bits & HOMA_STREAM_IN) && tcp->least > 1 &&
-	    homa_stream_arrived(tcp->stream, piece) < tcp->least)
+	    !homa_pl_tcp_has(tcp->stream, tcp->least))
 		bits &= ~(unsigned int)HOMA_STREAM_IN;
 	if ((bits & (HOMA_STREAM_IN | HOMA_STREAM_EOF | HOMA_STREAM_ERROR)) ||
 	    tcp->shut_read)

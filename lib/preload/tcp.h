@@ -46,6 +46,8 @@ struct homa_pl_tcp {
 	bool error_told;
 	/* The program has shut down that direction. */
 	bool shut_read, shut_write;
+	/* When the program shut it down for writing, the peer had ended already. */
+	bool peer_first;
 	/* A set of HOMA_STREAM_NODELAY, CORK, KEEPALIVE, and RESET (SO_LINGER with 0 s). */
 	unsigned int options;
 	/* How long close() waits until the peer has everything (SO_LINGER), in ns; -1 for ever. */
@@ -63,6 +65,18 @@ struct homa_pl_sleeper {
 	struct homa_pl_sleeper *next;
 	/* The eventfd; another thread writes to it when there is news. */
 	int fd;
+};
+
+/** struct homa_pl_wanted - what a thread waits for */
+struct homa_pl_wanted {
+	/* The TCP socket, which is homad's. */
+	struct homa_pl_sock *s;
+	/* HOMA_STREAM_*; one of them is enough. */
+	unsigned int bits;
+	/* If the stream is ready to be read only, the thread waits for so many bytes. */
+	size_t least;
+	/* If fewer bytes than @least fill the buffer, wait a while, because it may grow. */
+	bool may_grow;
 };
 
 /* ---- tcp_wait.c ---- */
@@ -105,12 +119,22 @@ void homa_pl_on_news(void (*call)(struct homa_pl_sock *s));
  */
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 		  const sigset_t *mask, bool (*ready)(void *arg), void *arg);
-/** homa_pl_wait_for() - wait until @s is ready for one of @bits (HOMA_STREAM_*), at most @timeout
- *  ns (-1: for ever). If it is ready to be read only, wait until @least bytes are there. Returns 0,
- *  -EAGAIN after @timeout, or -EINTR. A thread that is cancelled meanwhile drops the caller's
- *  reference. */
-int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least,
-		     int64_t timeout);
+/** homa_pl_until() - the time of homa_pl_now() at which a call of @timeout ns gives up; INT64_MAX
+ *  if @timeout is -1, for ever. */
+static inline int64_t homa_pl_until(int64_t timeout)
+{
+	return timeout < 0 ? INT64_MAX : homa_pl_now() + timeout;
+}
+/** homa_pl_tcp_has() - have @least bytes arrived that the program may read, or can no more arrive
+ *  before it reads some? */
+bool homa_pl_tcp_has(struct homa_stream *stream, size_t least);
+/** homa_pl_wait_once() - wait until @w->s is ready, at most until @until. Returns 0, -EAGAIN at
+ *  @until, and -EINTR or -HOMA_PL_RESTART if a handler ran. A thread that is cancelled meanwhile
+ *  drops the caller's reference. */
+int homa_pl_wait_once(struct homa_pl_wanted *w, int64_t until);
+/** homa_pl_wait_for() - wait until @s is ready for one of @bits (HOMA_STREAM_*). It is
+ *  homa_pl_wait_once(), but goes on after handlers with SA_RESTART if there is no time limit. */
+int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, int64_t until);
 /** homa_pl_join(), homa_pl_leave_sleep() - enter and leave the list of threads that sleep. In
  *  between, other threads write to its descriptor when there is news. */
 void homa_pl_join(struct homa_pl_sleeper *sleeper);
@@ -148,10 +172,18 @@ const char *homa_pl_service_socket(void);
 
 /* ---- tcp_io.c ---- */
 
+/** homa_pl_tcp_read(), homa_pl_tcp_recv() - do what readv() and recvmsg() do. They differ if no
+ *  bytes are wanted: then recvmsg() waits for some, and leaves them there. */
 ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
 			 int flags);
+ssize_t homa_pl_tcp_recv(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			 int flags);
+/** homa_pl_tcp_write() - do what sendmsg() does. */
 ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 			  int n, int flags);
+/** homa_pl_tcp_writev() - do what writev() does, for which no bytes are never an error. */
+ssize_t homa_pl_tcp_writev(struct homa_pl_sock *s, const struct iovec *iov,
+			   int n);
 ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 			     size_t count);
 
@@ -161,14 +193,22 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   const void *value, socklen_t len);
 int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   void *value, socklen_t *len);
+/** homa_pl_tcp_is_bound() - has the program bound the socket to a port? Such a socket connects with
+ *  the kernel. */
+bool homa_pl_tcp_is_bound(int fd);
+/** homa_pl_tcp_in_place() - does the program want to send without copies (SO_ZEROCOPY)? Such a
+ *  socket stays the kernel's, which can tell when the bytes may be used again. */
+bool homa_pl_tcp_in_place(int fd);
 /** homa_pl_tcp_name() - write the address of the peer, or our own, to @addr. */
 int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr,
 		     socklen_t *len);
 /** homa_pl_tcp_peer() - write the peer's address to @addr, as a socket of @family tells it. */
 int homa_pl_tcp_peer(struct homa_stream *stream, int family,
 		     struct sockaddr *addr, socklen_t *len);
-/** homa_pl_tcp_unread() - the number of bytes that have arrived (FIONREAD). */
-int homa_pl_tcp_unread(struct homa_pl_sock *s);
+/** homa_pl_tcp_state() - the state of a socket of homad's as TCP_INFO has it, TCP_*. */
+int homa_pl_tcp_state(struct homa_pl_sock *s);
+/** homa_pl_tcp_count() - write to @out how many bytes FIONREAD, SIOCOUTQ or SIOCOUTQNSD counts. */
+int homa_pl_tcp_count(struct homa_pl_sock *s, unsigned long request, int *out);
 
 /* ---- tcp_poll.c ---- */
 

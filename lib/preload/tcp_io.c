@@ -8,11 +8,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include "pl_signals.h"
 #include "tcp.h"
 #include "real.h"
 
 #define SCRATCH 16384u /* bytes that are read at once into memory of our own */
+#define FEW 8	       /* pieces of memory for which none is allocated */
 
 static bool may_wait(const struct homa_pl_sock *s, int flags)
 {
@@ -119,62 +122,105 @@ static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	return rc == -EAGAIN && tcp->shut_read ? 0 : rc;
 }
 
-/* A read waits for the bytes of SO_RCVLOWAT, but not for more than it has room for. */
-static size_t least_of(const struct homa_pl_sock *s, size_t wanted)
+/* How many bytes a call waits for: all that it wants to look at, or those of SO_RCVLOWAT, but not
+ * for more than it has room for. */
+static size_t least_of(const struct homa_pl_sock *s, size_t wanted, int flags)
 {
+	if (flags & MSG_WAITALL)
+		return flags & MSG_PEEK ? wanted : 1;
 	return s->tcp->least < wanted ? s->tcp->least : wanted;
 }
 
-static bool enough(const struct homa_pl_sock *s, size_t least)
+/* Need a call that may wait not do so? */
+static bool enough(const struct homa_pl_wanted *w)
 {
+	struct homa_stream *stream = w->s->tcp->stream;
 	struct iovec piece[2];
 
-	if (HOMA_PL_LIKELY(least <= 1) || s->tcp->shut_read ||
-	    (homa_stream_ready(s->tcp->stream) &
-	     (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)))
+	if (HOMA_PL_LIKELY(w->least <= 1) || w->s->tcp->shut_read ||
+	    (homa_stream_ready(stream) & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)))
 		return true;
-	return homa_stream_arrived(s->tcp->stream, piece) >= least;
+	return w->may_grow ? homa_stream_arrived(stream, piece) >= w->least :
+			     homa_pl_tcp_has(stream, w->least);
 }
 
+/* Read what is there, or wait for it. Of a wait that ends early, -HOMA_PL_RESTART is returned if
+ * the call shall go on. */
 static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n,
-			 int flags)
+			 int flags, int64_t until)
 {
-	size_t least = least_of(s, total(iov, n));
+	struct homa_pl_wanted w = { s, HOMA_STREAM_IN | HOMA_STREAM_EOF,
+				    least_of(s, total(iov, n), flags),
+				    (flags & MSG_PEEK) && (flags & MSG_WAITALL) };
+	bool waits = may_wait(s, flags);
 	ssize_t rc;
 	int wait;
 
-	for (;;) {
-		rc = !may_wait(s, flags) || enough(s, least) ?
-			     read_once(s, iov, n, flags) :
-			     -EAGAIN;
-		if (rc != -EAGAIN || !may_wait(s, flags))
-			return rc;
-		wait = homa_pl_wait_for(s, HOMA_STREAM_IN | HOMA_STREAM_EOF,
-					least, s->rcvtimeo);
-		/* After a timeout, what has come until then is given, as the kernel does it. */
-		if (wait)
-			return wait == -EAGAIN ? read_once(s, iov, n, flags) :
-						 wait;
+	rc = !waits || enough(&w) ? read_once(s, iov, n, flags) : -EAGAIN;
+	while (rc == -EAGAIN && waits) {
+		wait = homa_pl_wait_once(&w, until);
+		/* After a time limit or a signal, what has come until then is given, as the
+		 * kernel does it. */
+		rc = read_once(s, iov, n, flags);
+		if (rc == -EAGAIN && wait)
+			return wait;
 	}
+	return rc;
 }
 
+/* Read until @iov is full (MSG_WAITALL). Who has something is content with it after a signal. */
 static ssize_t read_all(struct homa_pl_sock *s, const struct iovec *iov, int n,
-			int flags)
+			int flags, int64_t until, struct iovec *rest)
 {
 	size_t wanted = total(iov, n), done = 0;
-	struct iovec *rest = malloc((size_t)n * sizeof(*rest));
+	unsigned int ran = homa_pl_signals.ran;
 	ssize_t rc = 0;
 
-	if (!rest)
-		return -ENOMEM;
-	while (done < wanted) {
-		rc = read_some(s, rest, behind(iov, n, done, rest), flags);
+	while (done < wanted && (!done || homa_pl_signals.ran == ran)) {
+		rc = read_some(s, rest, behind(iov, n, done, rest), flags, until);
 		if (rc <= 0)
 			break;
 		done += (size_t)rc;
 	}
-	free(rest);
 	return done ? (ssize_t)done : rc;
+}
+
+static ssize_t read_many(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			 int flags, int64_t until)
+{
+	struct iovec *rest = malloc((size_t)n * sizeof(*rest));
+	ssize_t rc;
+
+	if (!rest)
+		return -ENOMEM;
+	pthread_cleanup_push(free, rest);
+	rc = read_all(s, iov, n, flags, until, rest);
+	pthread_cleanup_pop(1);
+	return rc;
+}
+
+static ssize_t read_fully(struct homa_pl_sock *s, const struct iovec *iov,
+			  int n, int flags, int64_t until)
+{
+	struct iovec few[FEW];
+
+	return n <= FEW ? read_all(s, iov, n, flags, until, few) :
+			  read_many(s, iov, n, flags, until);
+}
+
+/* Read, and go on after handlers with SA_RESTART unless there is a time limit. */
+static ssize_t read_patiently(struct homa_pl_sock *s, const struct iovec *iov,
+			      int n, int flags)
+{
+	bool all = (flags & MSG_WAITALL) && !(flags & MSG_PEEK) &&
+		   may_wait(s, flags);
+	int64_t until = homa_pl_until(s->rcvtimeo);
+	ssize_t rc;
+
+	do
+		rc = (all ? read_fully : read_some)(s, iov, n, flags, until);
+	while (rc == -HOMA_PL_RESTART && until == INT64_MAX);
+	return rc == -HOMA_PL_RESTART ? -EINTR : rc;
 }
 
 /* Return the error of a failed connection once; later calls return @again. */
@@ -188,28 +234,44 @@ static ssize_t tell_once(struct homa_pl_sock *s, ssize_t rc, ssize_t again)
 	return rc;
 }
 
-ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
-			 int flags)
+/* What a read returns without looking at bytes; 0 if it shall look. */
+static int refuses(const struct homa_pl_sock *s, const struct iovec *iov, int n,
+		   int flags)
 {
-	struct homa_pl_tcp *tcp = s->tcp;
-	ssize_t rc;
-
 	if (n < 0 || n > IOV_MAX || too_much(iov, n))
 		return -EINVAL;
-	if (tcp->listens)
+	if (s->tcp->listens)
 		return -ENOTCONN;
+	/* homad takes what peers send out of turn as bytes like all others. */
 	if (flags & MSG_OOB)
 		return -EINVAL;
 	/* The queue of errors is always empty, as homad tells of errors in another way. */
-	if (flags & MSG_ERRQUEUE)
-		return -EAGAIN;
+	return flags & MSG_ERRQUEUE ? -EAGAIN : 0;
+}
+
+ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			 int flags)
+{
+	int rc = refuses(s, iov, n, flags);
+
+	if (rc)
+		return rc;
 	if (!total(iov, n))
 		return 0;
-	if ((flags & MSG_WAITALL) && !(flags & MSG_PEEK) && may_wait(s, flags))
-		rc = read_all(s, iov, n, flags);
-	else
-		rc = read_some(s, iov, n, flags);
-	return tell_once(s, rc, 0);
+	return tell_once(s, read_patiently(s, iov, n, flags), 0);
+}
+
+ssize_t homa_pl_tcp_recv(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			 int flags)
+{
+	char byte;
+	struct iovec one = { &byte, 1 };
+	ssize_t rc = refuses(s, iov, n, flags);
+
+	if (rc || total(iov, n))
+		return rc ? rc : homa_pl_tcp_read(s, iov, n, flags);
+	rc = homa_pl_tcp_read(s, &one, 1, (flags & MSG_DONTWAIT) | MSG_PEEK);
+	return rc > 0 ? 0 : rc;
 }
 
 /* ---- writing ---- */
@@ -230,29 +292,54 @@ static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov, int n
 	return rc;
 }
 
-static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov,
-			     int n, size_t done)
+/* Write what is left behind @done bytes, and wait for room. Who has written something is content
+ * with it after a signal. */
+static ssize_t write_rest(struct homa_pl_sock *s, const struct iovec *iov,
+			  int n, size_t done, struct iovec *rest)
 {
-	struct iovec small[8],
-		*rest = n > 8 ? malloc((size_t)n * sizeof(*rest)) : small;
+	struct homa_pl_wanted w = { s, HOMA_STREAM_OUT, 0, false };
+	int64_t until = homa_pl_until(s->sndtimeo);
+	unsigned int ran = homa_pl_signals.ran;
 	size_t wanted = total(iov, n);
 	ssize_t rc = 0;
 
-	if (!rest)
-		return -ENOMEM;
-	while (done < wanted) {
-		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, 0, s->sndtimeo);
-		if (!rc)
-			rc = write_once(s, rest, behind(iov, n, done, rest));
-		if (rc < 0 && rc != -EAGAIN)
+	while (done < wanted && (!done || homa_pl_signals.ran == ran)) {
+		rc = homa_pl_wait_once(&w, until);
+		if (rc == -HOMA_PL_RESTART && !done && until == INT64_MAX)
+			continue;
+		if (rc)
 			break;
-		if (rc == -EAGAIN && s->sndtimeo >= 0)
+		rc = write_once(s, rest, behind(iov, n, done, rest));
+		if (rc < 0 && rc != -EAGAIN)
 			break;
 		done += rc > 0 ? (size_t)rc : 0;
 	}
-	if (rest != small)
-		free(rest);
-	return done ? (ssize_t)done : rc;
+	if (done)
+		return (ssize_t)done;
+	return rc == -HOMA_PL_RESTART ? -EINTR : rc;
+}
+
+static ssize_t write_many(struct homa_pl_sock *s, const struct iovec *iov,
+			  int n, size_t done)
+{
+	struct iovec *rest = malloc((size_t)n * sizeof(*rest));
+	ssize_t rc;
+
+	if (!rest)
+		return done ? (ssize_t)done : -ENOMEM;
+	pthread_cleanup_push(free, rest);
+	rc = write_rest(s, iov, n, done, rest);
+	pthread_cleanup_pop(1);
+	return rc;
+}
+
+static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov,
+			     int n, size_t done)
+{
+	struct iovec few[FEW];
+
+	return n <= FEW ? write_rest(s, iov, n, done, few) :
+			  write_many(s, iov, n, done);
 }
 
 ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
@@ -266,9 +353,10 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 		return -EINVAL;
 	if (tcp->listens)
 		return broken_pipe(flags);
+	/* homad sends all bytes in their turn. */
+	if (flags & MSG_OOB)
+		return -EOPNOTSUPP;
 	wanted = total(iov, n);
-	if (!wanted)
-		return 0;
 	rc = tell_once(s, write_once(s, iov, n), -EPIPE);
 	/* A reset after the peer's end means that it does not read any more. */
 	if (rc == -ECONNRESET &&
@@ -284,7 +372,32 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 	return rc == -EPIPE ? broken_pipe(flags) : rc;
 }
 
+ssize_t homa_pl_tcp_writev(struct homa_pl_sock *s, const struct iovec *iov, int n)
+{
+	if (n >= 0 && n <= IOV_MAX && !too_much(iov, n) && !total(iov, n))
+		return 0;
+	return homa_pl_tcp_write(s, iov, n, 0);
+}
+
 /* ---- files ---- */
+
+/* Is @in a file in which one can go about, and @offset a place there? */
+static int check_file(int in, const off_t *offset)
+{
+	int flags = HOMA_PL_REAL(fcntl)(in, F_GETFL);
+	struct stat file;
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || fstat(in, &file))
+		return -EBADF;
+	if (lseek(in, 0, SEEK_CUR) < 0)
+		return offset ? -ESPIPE : -EINVAL;
+	if (offset && *offset < 0)
+		return -EINVAL;
+	return S_ISREG(file.st_mode) || S_ISBLK(file.st_mode) ||
+			       S_ISCHR(file.st_mode) ?
+		       0 :
+		       -EINVAL;
+}
 
 static ssize_t read_file(int in, char *bytes, size_t size, const off_t *offset)
 {
@@ -304,8 +417,10 @@ ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 {
 	char bytes[SCRATCH];
 	size_t done = 0;
-	ssize_t got, sent = 0;
+	ssize_t got, sent = check_file(in, offset);
 
+	if (sent)
+		return sent;
 	while (done < count) {
 		struct iovec one = { bytes, 0 };
 		size_t want = count - done < SCRATCH ? count - done : SCRATCH;

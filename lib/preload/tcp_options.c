@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/time.h>
 #include "tcp.h"
 #include "real.h"
@@ -83,6 +84,9 @@ static void note_socket(struct homa_pl_sock *s, int name, const void *value,
 int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   const void *value, socklen_t len)
 {
+	/* homad copies all bytes and would never say that it is done with them. */
+	if (s->tcp->stream && level == SOL_SOCKET && name == SO_ZEROCOPY)
+		return -EOPNOTSUPP;
 	/* The kernel checks the option and keeps its value. */
 	if (HOMA_PL_REAL(setsockopt)(fd, level, name, value, len)) {
 		/* It refuses some for want of a connection, which only homad has. */
@@ -96,6 +100,27 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 	else if (level == IPPROTO_TCP && name == TCP_CORK)
 		set_bit(s, HOMA_STREAM_CORK, read_int(value, len));
 	return 0;
+}
+
+/* ---- what the kernel's socket knows ---- */
+
+bool homa_pl_tcp_is_bound(int fd)
+{
+	struct sockaddr_in6 name = { 0 };
+	socklen_t size = sizeof(name);
+
+	/* The port is in the same place in both families. */
+	return HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) ||
+	       name.sin6_port;
+}
+
+bool homa_pl_tcp_in_place(int fd)
+{
+	int on = 0;
+	socklen_t size = sizeof(on);
+
+	return !HOMA_PL_REAL(getsockopt)(fd, SOL_SOCKET, SO_ZEROCOPY, &on, &size) &&
+	       on;
 }
 
 /* ---- options that are read ---- */
@@ -115,22 +140,53 @@ static int take_error(struct homa_pl_sock *s)
 
 static int give(void *to, socklen_t *len, const void *from, socklen_t size)
 {
+	if ((int)*len < 0)
+		return -EINVAL;
 	memcpy(to, from, *len < size ? *len : size);
 	if (*len > size)
 		*len = size;
 	return 0;
 }
 
+/* The state of a connection of which this side has sent the end, and perhaps received one. */
+static int state_of_end(unsigned int ready, bool unacked, bool peer_first)
+{
+	if (!(ready & HOMA_STREAM_EOF))
+		return unacked ? TCP_FIN_WAIT1 : TCP_FIN_WAIT2;
+	/* The kernel tells of no TIME_WAIT, as that is not the socket's any more. */
+	if (!unacked)
+		return TCP_CLOSE;
+	return peer_first ? TCP_LAST_ACK : TCP_CLOSING;
+}
+
+int homa_pl_tcp_state(struct homa_pl_sock *s)
+{
+	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	unsigned int ready;
+
+	if (s->tcp->listens)
+		return s->tcp->stopped ? TCP_CLOSE : TCP_LISTEN;
+	ready = homa_stream_ready(s->tcp->stream);
+	if (ready & HOMA_STREAM_ERROR)
+		return TCP_CLOSE;
+	if (homa_stream_facts(s->tcp->stream, &facts))
+		return TCP_SYN_SENT;
+	if (!s->tcp->shut_write)
+		return ready & HOMA_STREAM_EOF ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;
+	return state_of_end(ready, facts.unsent, s->tcp->peer_first);
+}
+
 static int give_info(struct homa_pl_sock *s, void *value, socklen_t *len)
 {
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
-	struct tcp_info info = { .tcpi_state = TCP_ESTABLISHED };
-	int rc = homa_stream_facts(s->tcp->stream, &facts);
+	struct tcp_info info = { .tcpi_state = TCP_CLOSE };
+	int rc;
 
-	if (rc == -ENOTCONN)
-		info.tcpi_state = s->tcp->listens ? TCP_LISTEN : TCP_SYN_SENT;
-	else if (rc)
+	homa_pl_pump();
+	rc = homa_stream_facts(s->tcp->stream, &facts);
+	if (rc && rc != -ENOTCONN)
 		return rc;
+	info.tcpi_state = (uint8_t)homa_pl_tcp_state(s);
 	info.tcpi_snd_mss = info.tcpi_rcv_mss = facts.mss;
 	info.tcpi_rtt = facts.rtt_us;
 	info.tcpi_snd_cwnd = facts.mss ? facts.cwnd / facts.mss : 0;
@@ -145,6 +201,8 @@ int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 
 	if (s->tcp->stream && value && len) {
 		if (level == SOL_SOCKET && name == SO_ERROR && !s->tcp->listens) {
+			if ((int)*len < 0)
+				return -EINVAL;
 			n = take_error(s);
 			return give(value, len, &n, sizeof(n));
 		}
@@ -163,6 +221,8 @@ static int give_name(const struct sockaddr_storage *name, int family,
 	socklen_t size = name->ss_family == AF_INET ? sizeof(*four) : sizeof(six);
 	const void *from = name;
 
+	if ((int)*len < 0)
+		return -EINVAL;
 	if (family == AF_INET6 && name->ss_family == AF_INET) {
 		six.sin6_port = four->sin_port;
 		memset((uint8_t *)&six.sin6_addr + 10, 0xff, 2);
@@ -196,15 +256,26 @@ int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr,
 	rc = homa_stream_facts(s->tcp->stream, &facts);
 	if (rc)
 		return rc;
+	/* A connection that has ended has no peer. */
+	if (peer && homa_pl_tcp_state(s) == TCP_CLOSE)
+		return -ENOTCONN;
 	return give_name(peer ? &facts.remote : &facts.local, s->family, addr,
 			 len);
 }
 
-int homa_pl_tcp_unread(struct homa_pl_sock *s)
+int homa_pl_tcp_count(struct homa_pl_sock *s, unsigned long request, int *out)
 {
-	struct iovec piece[2];
-	size_t bytes =
-		s->tcp->listens ? 0 : homa_stream_arrived(s->tcp->stream, piece);
+	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	uint32_t bytes;
 
-	return (int)(bytes < INT32_MAX ? bytes : INT32_MAX);
+	if (s->tcp->listens)
+		return -EINVAL;
+	homa_pl_pump();
+	/* There are none before the connection is open. */
+	if (homa_stream_facts(s->tcp->stream, &facts))
+		facts.unread = facts.unsent = 0;
+	/* homad does not tell which of the bytes that it needs it has sent once. */
+	bytes = request == FIONREAD ? facts.unread : facts.unsent;
+	*out = (int)(bytes < INT32_MAX ? bytes : INT32_MAX);
+	return 0;
 }

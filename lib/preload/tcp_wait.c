@@ -19,6 +19,8 @@
 #include "real.h"
 
 #define NEWS 64 /* streams with news that are taken at once */
+/* A buffer that does not grow for so long stays as it is. */
+#define GROWS_NS 50000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -451,14 +453,13 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 
 /* ---- one socket ---- */
 
-/* struct homa_pl_wanted - what a thread waits for */
-struct homa_pl_wanted {
-	struct homa_pl_sock *s;
-	/* HOMA_STREAM_*; one of them is enough. */
-	unsigned int bits;
-	/* If the stream is ready to be read only, it waits for so many bytes. */
-	size_t least;
-};
+bool homa_pl_tcp_has(struct homa_stream *stream, size_t least)
+{
+	struct iovec piece[2];
+	size_t bytes = homa_stream_arrived(stream, piece);
+
+	return bytes >= least || (bytes && homa_stream_is_full(stream));
+}
 
 static bool is_ready(void *arg)
 {
@@ -471,9 +472,10 @@ static bool is_ready(void *arg)
 	if ((w->s->tcp->shut_read && (w->bits & HOMA_STREAM_IN)) ||
 	    (w->s->tcp->shut_write && (w->bits & HOMA_STREAM_OUT)))
 		return true;
-	if (ready == HOMA_STREAM_IN && w->least > 1)
-		return homa_stream_arrived(stream, piece) >= w->least;
-	return ready;
+	if (ready != HOMA_STREAM_IN || w->least <= 1)
+		return ready;
+	return w->may_grow ? homa_stream_arrived(stream, piece) >= w->least :
+			     homa_pl_tcp_has(stream, w->least);
 }
 
 static void put(void *s)
@@ -493,33 +495,73 @@ static int sleep_with(struct homa_pl_wanted *w, struct pollfd *fds, nfds_t n,
 	return rc;
 }
 
-int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least,
-		     int64_t timeout)
+/** struct growing - a buffer that is full with less than is wanted, and may grow */
+struct growing {
+	/* The bytes that had arrived when it was looked at last. */
+	size_t bytes;
+	/* When they are given up waiting for: the buffer does not grow. */
+	int64_t until;
+};
+
+/* When to look again whether more bytes have come, at @until at the latest; 0 if none will. */
+static int64_t look_again(const struct homa_pl_wanted *w, struct growing *g,
+			  int64_t until)
 {
-	/* The end of homad does not end a listener's wait, as it goes on with the kernel. */
-	struct homa_pl_wanted w = {
-		s, s->tcp->listens ? bits : bits | HOMA_STREAM_ERROR, least
-	};
-	int64_t until = timeout < 0 ? INT64_MAX : homa_pl_now() + timeout;
+	struct iovec piece[2];
+	size_t bytes;
+
+	if (!w->may_grow || !homa_stream_is_full(w->s->tcp->stream))
+		return until;
+	bytes = homa_stream_arrived(w->s->tcp->stream, piece);
+	if (bytes != g->bytes)
+		*g = (struct growing){ bytes, homa_pl_now() + GROWS_NS };
+	else if (homa_pl_now() >= g->until)
+		return 0;
+	return g->until < until ? g->until : until;
+}
+
+int homa_pl_wait_once(struct homa_pl_wanted *w, int64_t until)
+{
+	const struct homa_pl_tcp *tcp = w->s->tcp;
+	struct growing growing = { .bytes = 0 };
 	struct pollfd fds[3];
+	int64_t look;
 	nfds_t n = 0;
 	int rc;
 
-	if (s->tcp->listens)
-		fds[n++] = (struct pollfd){ .fd = s->tcp->fd, .events = POLLIN };
+	/* The end of homad does not end a listener's wait, as it goes on with the kernel. */
+	if (tcp->listens)
+		fds[n++] = (struct pollfd){ .fd = tcp->fd, .events = POLLIN };
+	else
+		w->bits |= HOMA_STREAM_ERROR;
 	for (;;) {
 		homa_pl_pump();
-		if (is_ready(&w))
+		if (is_ready(w))
 			return 0;
 		if (until != INT64_MAX && homa_pl_now() >= until)
 			return -EAGAIN;
-		rc = sleep_with(&w, fds, n, until);
+		look = look_again(w, &growing, until);
+		if (!look)
+			return 0;
+		rc = sleep_with(w, fds, n, look);
 		if (rc >= 0 && n && fds[0].revents)
 			return 0;
-		/* What has come goes before a signal. With a timeout every signal ends the wait. */
-		if (rc >= 0 || (rc == -HOMA_PL_RESTART && timeout < 0))
+		if (rc >= 0)
 			continue;
+		/* What has come goes before a signal. */
 		homa_pl_pump();
-		return is_ready(&w) ? 0 : rc == -HOMA_PL_RESTART ? -EINTR : rc;
+		return is_ready(w) ? 0 : rc;
 	}
+}
+
+int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, int64_t until)
+{
+	struct homa_pl_wanted w = { s, bits, 0, false };
+	int rc;
+
+	do
+		rc = homa_pl_wait_once(&w, until);
+	while (rc == -HOMA_PL_RESTART && until == INT64_MAX);
+	/* With a time limit every signal ends the wait. */
+	return rc == -HOMA_PL_RESTART ? -EINTR : rc;
 }

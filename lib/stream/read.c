@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "stream_fork.h"
 #include "stream_impl.h"
 
 static inline u32 size_of(u64 map)
@@ -183,6 +184,25 @@ size_t homa_stream_arrived(struct homa_stream *stream, struct iovec piece[2])
 		return 0;
 	homa_stream_see_rx(stream, &view);
 	return pieces(stream, &view, piece);
+}
+
+bool homa_stream_is_full(struct homa_stream *stream)
+{
+	struct homa_stream_slot *slot = homa_stream_slot(stream);
+	struct homa_stream_view view;
+	u32 size, used, mss;
+
+	if (stream->ctx->fork_generation != homa_fork_generation || !slot)
+		return false;
+	homa_stream_see_rx(stream, &view);
+	if (!view.bytes)
+		return false;
+	size = size_of(view.map);
+	/* homad does not know of what was taken since the last doorbell. */
+	used = view.bytes + __atomic_load_n(&stream->rx_read, __ATOMIC_RELAXED) -
+	       __atomic_load_n(&stream->rx_rung, __ATOMIC_RELAXED);
+	mss = __atomic_load_n(&slot->mss, __ATOMIC_RELAXED);
+	return used > size - homa_min_u32(mss ? mss : 1, size / 4);
 }
 
 void homa_stream_taken(struct homa_stream *stream, size_t bytes)
