@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The C code as the oracle, through cffi (hw_oracle.h)."""
+"""The C code as the oracle, through cffi (hw_oracle.h, hw_ends.h)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from typing import Any
 
 from cffi import FFI
 
-HEADER = Path(__file__).with_name("hw_oracle.h")
+HEADERS = [Path(__file__).with_name(name) for name in ("hw_oracle.h", "hw_ends.h")]
 FIELDS = "error type hdr_len sport dport sender_id offset length incoming level".split()
 
 
 def declarations() -> str:
-    """What hw_oracle.h says between its marker lines."""
-    match = re.search(r"/\* BEGIN cffi \*/(.*)/\* END cffi \*/", HEADER.read_text(), re.S)
-    if not match:
-        raise ValueError(f"{HEADER.name} has lost its marker lines")
-    return match[1]
+    """What the headers say between their marker lines."""
+    found = ""
+    for header in HEADERS:
+        match = re.search(r"/\* BEGIN cffi \*/(.*)/\* END cffi \*/", header.read_text(), re.S)
+        if not match:
+            raise ValueError(f"{header.name} has lost its marker lines")
+        found += match[1]
+    return found
 
 
 @cache

@@ -15,12 +15,12 @@ WIDTHS = (64, 256, 512)
 
 @dataclass(frozen=True)
 class Block:
-    """`top`: the module; `files`: modules below it, each in a file of its name; `test`: the
-    module of hw/tb that tests it."""
+    """`top`: the module; `files`: modules below it, each in a file of its name; `tests`: the
+    modules of hw/tb that test it."""
 
     top: str
     files: tuple[str, ...]
-    test: str
+    tests: tuple[str, ...]
 
     def sources(self, root: Path = RTL) -> list[Path]:
         """In the order in which they must be read."""
@@ -39,10 +39,10 @@ _NIC = (
 BLOCKS = {
     block.top.removeprefix("homa_"): block
     for block in (
-        Block("homa_parser", _PARSER[:-1], "test_parser"),
-        Block("homa_classify", (*_PARSER, *_CLASSIFY), "test_classify"),
-        Block("homa_lso", (*_PARSER, *_LSO), "test_lso"),
-        Block("homa_lro", (*_PARSER, *_LRO), "test_lro"),
-        Block("homa_nic", (*_PARSER, *_CLASSIFY, *_LSO, *_LRO, *_NIC), "test_nic"),
+        Block("homa_parser", _PARSER[:-1], ("test_parser",)),
+        Block("homa_classify", (*_PARSER, *_CLASSIFY), ("test_classify",)),
+        Block("homa_lso", (*_PARSER, *_LSO), ("test_lso",)),
+        Block("homa_lro", (*_PARSER, *_LRO), ("test_lro",)),
+        Block("homa_nic", (*_PARSER, *_CLASSIFY, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")),
     )
 }

@@ -13,12 +13,15 @@ from lab.paths import BUILD, ROOT
 
 FOLDERS = ("engine/base", "engine/link", "engine/wire/homa", "engine/homa", "hw/tb")
 PLAT = "engine/plat/user"
+# Whole hosts, for the tests with engines at both ends; without the tests of that folder.
+HOSTS = "tests/pair"
 
 
 def build() -> Path:
     """Compile it unless it is there; the library. LabError."""
-    folders = [ROOT / name for name in (PLAT, *FOLDERS)]
+    folders = [ROOT / name for name in (PLAT, *FOLDERS, HOSTS)]
     files = sorted(f for folder in folders for f in folder.glob("*.[chd]*"))
+    files = [f for f in files if not f.name.startswith("test_")]
     sources = [f for f in files if f.suffix == ".c" and f.parent != ROOT / PLAT]
     text = b"".join(f.read_bytes() for f in files)
     folder = BUILD / "hw"

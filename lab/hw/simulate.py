@@ -54,7 +54,7 @@ def simulate(name: str, width: int, variables: dict[str, str], *, waves: bool, r
     )
     results = runner.test(
         hdl_toplevel=block.top,
-        test_module=f"hw.tb.{block.test}",
+        test_module=[f"hw.tb.{name}" for name in block.tests],
         build_dir=folder,
         test_dir=folder,
         results_xml="results.xml",

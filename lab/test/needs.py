@@ -47,7 +47,7 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/unit/", ("unit",)),
     ("tests/homad_client/", ("unit",)),
     ("tests/stream/", ("unit", "threads", "homad")),
-    ("tests/pair/", ("pair", "world", "sim")),
+    ("tests/pair/", ("pair", "world", "sim", "hw")),
     ("tests/explore/mutants/", ("unit", "lab")),
     ("tests/explore/", ("explore", "lab")),
     ("tests/world/", ("world",)),

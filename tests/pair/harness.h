@@ -389,6 +389,9 @@ struct pair_world {
 	void (*on_crash)(struct pair_host *host);
 	/* fuzzer: packets come here instead of going out; true: taken */
 	bool (*intercept)(struct pair_world *w, struct pair_pkt *pkt);
+	/* a device that makes packets by itself is handed descriptors whole; NULL: there is none */
+	void (*device)(struct pair_host *host, const struct homa_tx_desc *desc,
+		       u8 dst);
 	/* test's own look at packets about to travel; true: lose it */
 	bool (*tap)(struct pair_world *w, struct pair_pkt *pkt, void *arg);
 	void *tap_arg;

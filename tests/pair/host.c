@@ -143,6 +143,10 @@ static void tx_desc(struct pair_host *h, struct homa_tx_desc *desc, u32 max_segs
 			   desc->length, desc->seg_size, max_segs);
 	if (dst < 0)
 		return;
+	if (w->device) {
+		w->device(h, desc, (u8)dst);
+		return;
+	}
 	do {
 		tx_segment(h, desc, dst, skip);
 		skip += desc->seg_size;
