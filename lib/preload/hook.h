@@ -17,6 +17,16 @@
 int homa_pl_begin(struct homa_pl_sock *s, int *cancel);
 void homa_pl_end(int cancel);
 
+/** homa_pl_find_or_cancel() - find a socket for a call that is a cancellation point. In a call of a
+ *  TCP socket the thread is only cancelled here, before this library holds anything, and while it
+ *  sleeps. */
+static inline struct homa_pl_sock *homa_pl_find_or_cancel(int fd)
+{
+	if (homa_pl_live)
+		pthread_testcancel();
+	return homa_pl_find(fd);
+}
+
 /** homa_pl_is_time() - is it NULL or a time that can be? If not, the kernel shall say so. */
 static inline bool homa_pl_is_time(const struct timespec *time)
 {

@@ -156,7 +156,7 @@ static int wait_streams(struct homa_pl_sock *s, int epfd,
 HOMA_PL_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max,
 			    int timeout)
 {
-	struct homa_pl_sock *s = homa_pl_find(epfd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(epfd);
 
 	if (has_streams(s))
 		return wait_streams(s, epfd, events, max, from_ms(timeout), NULL);
@@ -168,7 +168,7 @@ HOMA_PL_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max,
 HOMA_PL_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max,
 			     int timeout, const sigset_t *mask)
 {
-	struct homa_pl_sock *s = homa_pl_find(epfd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(epfd);
 
 	if (has_streams(s))
 		return wait_streams(s, epfd, events, max, from_ms(timeout), mask);
@@ -182,7 +182,7 @@ HOMA_PL_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 			      const struct timespec *timeout,
 			      const sigset_t *mask)
 {
-	struct homa_pl_sock *s = homa_pl_find(epfd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(epfd);
 	int64_t ns = -1;
 
 	if (timeout && timeout->tv_sec < INT64_MAX / 2000000000)

@@ -15,7 +15,7 @@
 
 HOMA_PL_HOOK int close(int fd)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	/* A child of vfork() that closes all descriptors is about to run another program. */
 	if (!s && HOMA_PL_LIKELY(!homa_pl_live || fd != homa_pl_tcp_kept_pipe()))

@@ -12,14 +12,6 @@
 #include "hook.h"
 #include "tcp.h"
 
-/* sendmsg() and recvmsg() are cancellation points, but only before this library holds anything. */
-static struct homa_pl_sock *find_or_cancel(int fd)
-{
-	if (homa_pl_live)
-		pthread_testcancel();
-	return homa_pl_find(fd);
-}
-
 /* True if the kernel shall do the call: @s is NULL, or a socket that is not homad's, of which this
  * lets go. */
 static bool is_kernels(struct homa_pl_sock *s)
@@ -126,7 +118,7 @@ static int64_t one_receive(struct homa_pl_sock *s, struct msghdr *msg, int flags
 
 HOMA_PL_HOOK ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	struct homa_pl_sock *s = find_or_cancel(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(sendmsg)(fd, msg, flags);
@@ -135,7 +127,7 @@ HOMA_PL_HOOK ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 
 HOMA_PL_HOOK ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	struct homa_pl_sock *s = find_or_cancel(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(recvmsg)(fd, msg, flags);
@@ -145,7 +137,7 @@ HOMA_PL_HOOK ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 HOMA_PL_HOOK int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 			  int flags)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 	unsigned int i;
 	int64_t rc = 0;
 
@@ -163,7 +155,7 @@ HOMA_PL_HOOK int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 HOMA_PL_HOOK int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 			  int flags, struct timespec *timeout)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 	int64_t rc = 0, until = -1;
 	unsigned int i;
 
@@ -198,7 +190,7 @@ static ssize_t refuse(struct homa_pl_sock *s)
 
 HOMA_PL_HOOK ssize_t send(int fd, const void *buf, size_t size, int flags)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(send)(fd, buf, size, flags);
@@ -208,7 +200,7 @@ HOMA_PL_HOOK ssize_t send(int fd, const void *buf, size_t size, int flags)
 HOMA_PL_HOOK ssize_t sendto(int fd, const void *buf, size_t size, int flags,
 			    const struct sockaddr *addr, socklen_t len)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(sendto)(fd, buf, size, flags, addr, len);
@@ -217,7 +209,7 @@ HOMA_PL_HOOK ssize_t sendto(int fd, const void *buf, size_t size, int flags,
 
 HOMA_PL_HOOK ssize_t recv(int fd, void *buf, size_t size, int flags)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(recv)(fd, buf, size, flags);
@@ -227,7 +219,7 @@ HOMA_PL_HOOK ssize_t recv(int fd, void *buf, size_t size, int flags)
 HOMA_PL_HOOK ssize_t recvfrom(int fd, void *buf, size_t size, int flags,
 			      struct sockaddr *addr, socklen_t *len)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(recvfrom)(fd, buf, size, flags, addr, len);
@@ -236,7 +228,7 @@ HOMA_PL_HOOK ssize_t recvfrom(int fd, void *buf, size_t size, int flags,
 
 HOMA_PL_HOOK ssize_t read(int fd, void *buf, size_t size)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(read)(fd, buf, size);
@@ -245,7 +237,7 @@ HOMA_PL_HOOK ssize_t read(int fd, void *buf, size_t size)
 
 HOMA_PL_HOOK ssize_t write(int fd, const void *buf, size_t size)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(write)(fd, buf, size);
@@ -254,7 +246,7 @@ HOMA_PL_HOOK ssize_t write(int fd, const void *buf, size_t size)
 
 HOMA_PL_HOOK ssize_t readv(int fd, const struct iovec *iov, int count)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(readv)(fd, iov, count);
@@ -265,7 +257,7 @@ HOMA_PL_HOOK ssize_t readv(int fd, const struct iovec *iov, int count)
 
 HOMA_PL_HOOK ssize_t writev(int fd, const struct iovec *iov, int count)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(writev)(fd, iov, count);
@@ -278,7 +270,7 @@ HOMA_PL_HOOK ssize_t writev(int fd, const struct iovec *iov, int count)
 
 HOMA_PL_HOOK ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(__read_chk)(fd, buf, size, room);
@@ -288,7 +280,7 @@ HOMA_PL_HOOK ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
 HOMA_PL_HOOK ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room,
 				int flags)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(__recv_chk)(fd, buf, size, room, flags);
@@ -299,7 +291,7 @@ HOMA_PL_HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room,
 				    int flags, struct sockaddr *addr,
 				    socklen_t *len)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(__recvfrom_chk)(fd, buf, size, room, flags,

@@ -181,7 +181,7 @@ HOMA_PL_HOOK int getsockopt(int fd, int level, int name, void *value,
 
 HOMA_PL_HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (!s)
 		return HOMA_PL_REAL(connect)(fd, addr, len);
@@ -204,7 +204,7 @@ HOMA_PL_HOOK int listen(int fd, int backlog)
 
 HOMA_PL_HOOK int accept(int fd, struct sockaddr *addr, socklen_t *len)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (!s)
 		return HOMA_PL_REAL(accept)(fd, addr, len);
@@ -216,7 +216,7 @@ HOMA_PL_HOOK int accept(int fd, struct sockaddr *addr, socklen_t *len)
 
 HOMA_PL_HOOK int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
 	if (!s)
 		return HOMA_PL_REAL(accept4)(fd, addr, len, flags);

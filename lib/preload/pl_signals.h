@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Signals that come while a thread is in one of our calls: see signals.c.
+ * Signals that come while a thread is in one of our calls, and its cancellation: see signals.c.
  */
 #ifndef HOMA_PRELOAD_SIGNALS_H
 #define HOMA_PRELOAD_SIGNALS_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 
@@ -22,6 +23,7 @@
  *	sleep; -1 if it need not.
  * @ran: the number of handlers that have run.
  * @ran_hard: the number of those that were set up without SA_RESTART.
+ * @cancel: if @depth is not 0, the thread's cancel state from before, which holds while it sleeps.
  * @mask: if @deferred, the thread's signal mask from before.
  */
 struct homa_pl_signals {
@@ -29,6 +31,7 @@ struct homa_pl_signals {
 	bool deferred;
 	int wake_fd;
 	unsigned int ran, ran_hard;
+	int cancel;
 	sigset_t mask;
 };
 
@@ -38,15 +41,22 @@ extern __thread struct homa_pl_signals homa_pl_signals
 /** homa_pl_signals_again() - let the kernel deliver the signals that were deferred. */
 void homa_pl_signals_again(void);
 
-/** homa_pl_hold(), homa_pl_unhold() - no handler runs between the two, as this thread has locks. */
+/** homa_pl_hold(), homa_pl_unhold() - between the two no handler runs and the thread is not
+ *  cancelled, as it has locks. */
 static inline void homa_pl_hold(void)
 {
 	homa_pl_signals.depth++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (homa_pl_signals.depth == 1)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+				       &homa_pl_signals.cancel);
 }
 
 static inline void homa_pl_unhold(void)
 {
+	/* A handler that runs once @depth is 0 may hold anew and use @cancel. */
+	if (homa_pl_signals.depth == 1)
+		pthread_setcancelstate(homa_pl_signals.cancel, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	homa_pl_signals.depth--;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -55,10 +65,11 @@ static inline void homa_pl_unhold(void)
 		homa_pl_signals_again();
 }
 
-/** homa_pl_let_signals() - let handlers run, as this thread is about to sleep in the kernel.
+/** homa_pl_let_signals() - let handlers run and the thread be cancelled, as it is about to sleep in
+ *  the kernel. It holds; if it is cancelled, the caller's cleanup handler holds again.
  *  @wake_fd: see struct homa_pl_signals. Returns what homa_pl_hold_again() takes. */
 unsigned int homa_pl_let_signals(int wake_fd);
-/** homa_pl_hold_again() - from now on no handler runs again. */
+/** homa_pl_hold_again() - from now on no handler runs again, and the thread is not cancelled. */
 void homa_pl_hold_again(unsigned int depth);
 
 /** homa_pl_signals_in_child() - make the lock of another thread's sigaction() free after fork(). */

@@ -12,6 +12,9 @@
  * and sets the handler's mask before it calls that, and sigaction() tells what the program
  * has set. What a fault raises (SIGSEGV and the like) cannot wait and is left alone.
  *
+ * A thread is not cancelled in a call of ours either, until it sleeps; what it calls of the C
+ * library meanwhile would be a place for that.
+ *
  * It also counts which handlers ran, so that a call that sleeps knows whether it ends with
  * EINTR, as Linux does it, see SA_RESTART.
  */
@@ -129,6 +132,7 @@ unsigned int homa_pl_let_signals(int wake_fd)
 	unsigned int depth = own->depth;
 
 	own->wake_fd = wake_fd;
+	pthread_setcancelstate(own->cancel, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	own->depth = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -141,6 +145,7 @@ void homa_pl_hold_again(unsigned int depth)
 {
 	homa_pl_signals.depth = depth;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &homa_pl_signals.cancel);
 	homa_pl_signals.wake_fd = -1;
 }
 

@@ -71,6 +71,7 @@ static void linger(struct homa_pl_tcp *tcp)
 {
 	int64_t until = tcp->linger < 0 ? INT64_MAX : homa_pl_now() + tcp->linger;
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	int cancel = homa_pl_signals.cancel;
 	struct pollfd fds[2];
 
 	if (!tcp->linger || tcp->listens || tcp->stopped ||
@@ -78,10 +79,13 @@ static void linger(struct homa_pl_tcp *tcp)
 	    homa_stream_facts(tcp->stream, &facts) || facts.unread ||
 	    homa_stream_shutdown(tcp->stream))
 		return;
+	/* A thread that is cancelled would leave the socket half closed. */
+	homa_pl_signals.cancel = PTHREAD_CANCEL_DISABLE;
 	do
 		homa_pl_pump();
 	while (!peer_has_all(tcp->stream) && homa_pl_now() < until &&
 	       homa_pl_sleep(fds, 0, until, NULL, peer_has_all, tcp->stream) > 0);
+	homa_pl_signals.cancel = cancel;
 }
 
 static void drop(struct homa_pl_sock *s)
@@ -289,7 +293,6 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 {
 	struct homa_streams *ctx = homa_pl_streams();
 	struct sockaddr_storage from = { 0 };
-	unsigned int depth;
 	int rc, here;
 
 	if (s->tcp->listens)
@@ -316,10 +319,7 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 		if (rc != -EOPNOTSUPP)
 			return rc;
 	}
-	depth = homa_pl_let_signals(-1);
-	rc = HOMA_PL_REAL(connect)(fd, addr, len) ? -errno : 0;
-	homa_pl_hold_again(depth);
-	return rc;
+	return homa_pl_kernel_connect(s, fd, addr, len);
 }
 
 /* ---- listen and accept ---- */
@@ -489,17 +489,11 @@ static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		       socklen_t *len, int flags)
 {
-	unsigned int depth;
 	int64_t until;
 	int rc;
 
-	if (!s->tcp->listens) {
-		depth = homa_pl_let_signals(-1);
-		rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
-		rc = rc < 0 ? -errno : rc;
-		homa_pl_hold_again(depth);
-		return rc;
-	}
+	if (!s->tcp->listens)
+		return homa_pl_kernel_accept(s, fd, addr, len, flags);
 	if (flags & ~TYPE_FLAGS)
 		return -EINVAL;
 	until = homa_pl_until(s->rcvtimeo);

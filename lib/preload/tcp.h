@@ -4,6 +4,7 @@
  *
  *	tcp.c		a socket: the kernel's at first, homad's from connect() or listen()
  *			on if homad takes it
+ *	tcp_kernel.c	calls of a socket that is the kernel's
  *	tcp_io.c	reading and writing
  *	tcp_options.c	options, names, TCP_INFO
  *	tcp_wait.c	sleeping, and who is woken by what homad tells
@@ -98,7 +99,7 @@ void homa_pl_tcp_go_on(struct homa_streams *ctx);
 /** homa_pl_tcp_lock() - take the lock of sleepers, watches and sets; nobody waits under it. */
 void homa_pl_tcp_lock(void);
 void homa_pl_tcp_unlock(void);
-/** homa_pl_pump() - take homad's news, and wake whom it concerns. */
+/** homa_pl_pump() - take homad's news, and wake whom it concerns. The caller holds its signals. */
 void homa_pl_pump(void);
 /** homa_pl_tell() - wake all threads that wait, because @s is ready for more than before. */
 void homa_pl_tell(struct homa_pl_sock *s);
@@ -115,7 +116,7 @@ void homa_pl_on_news(void (*call)(struct homa_pl_sock *s));
  * @mask: as for ppoll(), or NULL.
  * @ready: asked with @arg once more before sleeping; true if the thread need not sleep. Or NULL.
  * Returns 1 if the caller shall look again, 0 at @until, -EINTR, or -HOMA_PL_RESTART. It is a
- * cancellation point.
+ * cancellation point; the caller holds its signals, and so does a thread that is cancelled.
  */
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 		  const sigset_t *mask, bool (*ready)(void *arg), void *arg);
@@ -163,6 +164,21 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how);
 /** homa_pl_tcp_ready() - what a socket of homad's is ready for: POLLIN and so on. */
 short homa_pl_tcp_ready(struct homa_pl_sock *s);
 
+/* ---- tcp_kernel.c ---- */
+
+/** homa_pl_tcp_is_bound() - has the program bound the socket to a port? Such a socket connects with
+ *  the kernel. */
+bool homa_pl_tcp_is_bound(int fd);
+/** homa_pl_tcp_in_place() - does the program want to send without copies (SO_ZEROCOPY)? Such a
+ *  socket stays the kernel's, which can tell when the bytes may be used again. */
+bool homa_pl_tcp_in_place(int fd);
+/** homa_pl_kernel_connect(), homa_pl_kernel_accept() - do what the calls do, with handlers and
+ *  cancellation in between; a thread that is cancelled drops the caller's reference. */
+int homa_pl_kernel_connect(struct homa_pl_sock *s, int fd,
+			   const struct sockaddr *addr, socklen_t len);
+int homa_pl_kernel_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
+			  socklen_t *len, int flags);
+
 /* ---- environment.c ---- */
 
 /** homa_pl_tcp_is_on() - is HOMA_TCP "on", or was it when the program began, if it is not set? */
@@ -193,12 +209,6 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   const void *value, socklen_t len);
 int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   void *value, socklen_t *len);
-/** homa_pl_tcp_is_bound() - has the program bound the socket to a port? Such a socket connects with
- *  the kernel. */
-bool homa_pl_tcp_is_bound(int fd);
-/** homa_pl_tcp_in_place() - does the program want to send without copies (SO_ZEROCOPY)? Such a
- *  socket stays the kernel's, which can tell when the bytes may be used again. */
-bool homa_pl_tcp_in_place(int fd);
 /** homa_pl_tcp_name() - write the address of the peer, or our own, to @addr. */
 int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr,
 		     socklen_t *len);

@@ -446,15 +446,14 @@ static void is_cancelled(void *arg)
 	homa_pl_put(sleep->sock);
 }
 
-/*
- * Sleep until @until (ns) at most. @cancel is the thread's state of cancellation, which holds only
- * while it sleeps. Returns the number of the kernel's events, or an error.
- */
+/* Sleep until @until (ns) at most. Returns the number of the kernel's events, or an error. */
 static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
-		    int max, int64_t until, const sigset_t *mask, int cancel)
+		    int max, int64_t until, const sigset_t *mask)
 {
 	struct homa_pl_set *set = s->set;
-	struct set_sleep sleep = { set, s, { .fd = set->nudge_fd }, epfd, 0 };
+	struct set_sleep sleep = {
+		set, s, { .fd = set->nudge_fd }, epfd, homa_pl_signals.depth
+	};
 	unsigned int ran = homa_pl_signals.ran;
 	struct timespec wait = { 0, 0 };
 	int64_t left = until - homa_pl_now();
@@ -472,15 +471,13 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 		wait.tv_sec = left / 1000000000;
 		wait.tv_nsec = left % 1000000000;
 	}
-	sleep.depth = homa_pl_let_signals(set->nudge_fd);
 	pthread_cleanup_push(is_cancelled, &sleep);
-	pthread_setcancelstate(cancel, NULL);
+	homa_pl_let_signals(set->nudge_fd);
 	n = kernel_events(set, epfd, events, max,
 			  until == INT64_MAX && (wait.tv_sec || wait.tv_nsec) ?
 				  NULL :
 				  &wait,
 			  mask);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_cleanup_pop(0);
 	wake_up(&sleep);
 	/* The signal may have come before the kernel was called. */
@@ -490,7 +487,7 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 }
 
 static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
-		   int max, int64_t until, const sigset_t *mask, int cancel)
+		   int max, int64_t until, const sigset_t *mask)
 {
 	const struct timespec now = { 0, 0 };
 	struct homa_pl_set *set = s->set;
@@ -509,7 +506,7 @@ static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 			return n + (more > 0 ? more : 0);
 		if (more < 0 || ended || until <= homa_pl_now())
 			return ended ? ended : more;
-		more = sleep_in(s, epfd, events, max, until, mask, cancel);
+		more = sleep_in(s, epfd, events, max, until, mask);
 		if (more > 0)
 			return more;
 		/* Events that have come are returned before EINTR. */
@@ -521,12 +518,7 @@ int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd,
 			   struct epoll_event *events, int max, int64_t until,
 			   const sigset_t *mask)
 {
-	int cancel, rc;
-
 	if (max <= 0 || !events)
 		return max <= 0 ? -EINVAL : -EFAULT;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	rc = wait_in(s, epfd, events, max, until, mask, cancel);
-	pthread_setcancelstate(cancel, NULL);
-	return rc;
+	return wait_in(s, epfd, events, max, until, mask);
 }

@@ -64,20 +64,6 @@ static int behind(const struct iovec *iov, int n, size_t done, struct iovec *res
 
 /* Several threads may read a socket, or write it: each byte goes to one of them, and what one
  * writes at a time stays together. So they take a lock, under which nobody waits. */
-static int begin(pthread_mutex_t *way)
-{
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(way);
-	return cancel;
-}
-
-static void end(pthread_mutex_t *way, int cancel)
-{
-	pthread_mutex_unlock(way);
-	pthread_setcancelstate(cancel, NULL);
-}
 
 /* ---- reading ---- */
 
@@ -110,15 +96,15 @@ static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 			 int flags)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
-	int cancel = begin(&s->reading);
 	ssize_t rc;
 
+	pthread_mutex_lock(&s->reading);
 	if (flags & MSG_TRUNC)
 		rc = (flags & MSG_PEEK ? measure : discard)(tcp->stream,
 							    total(iov, n));
 	else
 		rc = homa_stream_read(tcp->stream, iov, n, !!(flags & MSG_PEEK));
-	end(&s->reading, cancel);
+	pthread_mutex_unlock(&s->reading);
 	return rc == -EAGAIN && tcp->shut_read ? 0 : rc;
 }
 
@@ -285,10 +271,11 @@ static ssize_t broken_pipe(int flags)
 
 static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov, int n)
 {
-	int cancel = begin(&s->writing);
-	ssize_t rc = homa_stream_write(s->tcp->stream, iov, n);
+	ssize_t rc;
 
-	end(&s->writing, cancel);
+	pthread_mutex_lock(&s->writing);
+	rc = homa_stream_write(s->tcp->stream, iov, n);
+	pthread_mutex_unlock(&s->writing);
 	return rc;
 }
 
@@ -412,8 +399,8 @@ static void step_back(int in, const off_t *offset, ssize_t bytes)
 		return;
 }
 
-ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
-			     size_t count)
+static ssize_t send_file(struct homa_pl_sock *s, int in, off_t *offset,
+			 size_t count)
 {
 	char bytes[SCRATCH];
 	size_t done = 0;
@@ -440,4 +427,17 @@ ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 			break;
 	}
 	return done ? (ssize_t)done : sent;
+}
+
+ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
+			     size_t count)
+{
+	int cancel = homa_pl_signals.cancel;
+	ssize_t rc;
+
+	/* It is no place to be cancelled at: the file would be read further than it is sent. */
+	homa_pl_signals.cancel = PTHREAD_CANCEL_DISABLE;
+	rc = send_file(s, in, offset, count);
+	homa_pl_signals.cancel = cancel;
+	return rc;
 }

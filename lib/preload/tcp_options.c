@@ -102,27 +102,6 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 	return 0;
 }
 
-/* ---- what the kernel's socket knows ---- */
-
-bool homa_pl_tcp_is_bound(int fd)
-{
-	struct sockaddr_in6 name = { 0 };
-	socklen_t size = sizeof(name);
-
-	/* The port is in the same place in both families. */
-	return HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) ||
-	       name.sin6_port;
-}
-
-bool homa_pl_tcp_in_place(int fd)
-{
-	int on = 0;
-	socklen_t size = sizeof(on);
-
-	return !HOMA_PL_REAL(getsockopt)(fd, SOL_SOCKET, SO_ZEROCOPY, &on, &size) &&
-	       on;
-}
-
 /* ---- options that are read ---- */
 
 /* Return the error of a failed connection once (SO_ERROR), as the kernel does it; later 0. */

@@ -149,15 +149,24 @@ static int poll_many(struct pollfd *fds, nfds_t n, int64_t until,
 	return rc;
 }
 
+static void is_cancelled(void *arg)
+{
+	(void)arg;
+	homa_pl_unhold();
+}
+
 int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until,
 		     const sigset_t *mask)
 {
 	struct pollfd few[FEW + 2];
 	int rc;
 
+	pthread_testcancel();
 	homa_pl_hold();
+	pthread_cleanup_push(is_cancelled, NULL);
 	rc = n <= FEW ? poll_in(fds, n, until, mask, few) :
 			poll_many(fds, n, until, mask);
+	pthread_cleanup_pop(0);
 	homa_pl_unhold();
 	return rc;
 }

@@ -284,12 +284,10 @@ void homa_pl_pump(void)
 	struct homa_stream *news[NEWS];
 	struct homa_streams *ctx = homa_pl_streams();
 	bool again;
-	int i, n, cancel;
+	int i, n;
 
 	if (!ctx)
 		return;
-	/* The thread is not cancelled where it reads and writes below, as it has locks. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	do {
 		again = false;
 		/* Sockets with news cannot end meanwhile, because that takes the lock, too. */
@@ -310,7 +308,6 @@ void homa_pl_pump(void)
 		again = sleepers && !homa_pl_may_sleep();
 		pthread_mutex_unlock(&lock);
 	} while (n == NEWS || again);
-	pthread_setcancelstate(cancel, NULL);
 }
 
 /* ---- sleeping ---- */
@@ -389,21 +386,18 @@ static void leave(void *depth)
 	own.joined = false;
 }
 
-/* Sleep in ppoll(). Only here a thread may be cancelled, if @cancel says that it may. */
+/* Sleep in ppoll(). Only here the thread may be cancelled. */
 static int poll_or_cancel(struct pollfd *fds, nfds_t n,
-			  const struct timespec *wait, const sigset_t *mask,
-			  int cancel)
+			  const struct timespec *wait, const sigset_t *mask)
 {
 	unsigned int depth = homa_pl_signals.depth;
 	int rc;
 
 	pthread_cleanup_push(leave, &depth);
-	pthread_setcancelstate(cancel, NULL);
 	homa_pl_let_signals(own.fd);
 	rc = HOMA_PL_REAL(ppoll)(fds, n, wait, mask);
 	rc = rc < 0 ? -errno : rc;
 	homa_pl_hold_again(depth);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_cleanup_pop(0);
 	return rc;
 }
@@ -423,12 +417,11 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 		     ran_hard = homa_pl_signals.ran_hard;
 	struct timespec ts;
 	uint64_t count;
-	int rc, cancel;
+	int rc;
 
 	own.sleeper.fd = homa_pl_sleeper_fd();
 	if (own.sleeper.fd < 0)
 		return own.sleeper.fd;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (!own.joined)
 		homa_pl_join(&own.sleeper);
 	own.joined = true;
@@ -439,7 +432,7 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 					      .events = POLLIN };
 		ts = until_timespec(until);
 		rc = poll_or_cancel(fds, n + 2, until == INT64_MAX ? NULL : &ts,
-				    mask, cancel);
+				    mask);
 		if (rc > 0 && fds[n].revents &&
 		    HOMA_PL_REAL(read)(own.fd, &count, sizeof(count)) < 0)
 			rc = 1; /* The descriptor was read already. */
@@ -447,7 +440,6 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 	}
 	homa_pl_leave_sleep(&own.sleeper);
 	own.joined = false;
-	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }
 
