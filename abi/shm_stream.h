@@ -149,6 +149,9 @@ enum homa_stream_event_kind {
 	HOMA_STREAM_JOINED,
 	/* The same for a listener: @token is its number at the parent, @slot that at the child. */
 	HOMA_STREAM_LISTENING,
+	/* The child does not join @token streams and listeners that it was promised, because its
+	 * user has no memory for them. They stay the parent's. */
+	HOMA_STREAM_UNJOINED,
 };
 
 /**

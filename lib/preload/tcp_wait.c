@@ -111,7 +111,9 @@ static void take_over(void)
 		return;
 	context_generation = homa_pl_generation;
 	__atomic_store_n(&lost, false, __ATOMIC_RELAXED);
-	homa_pl_debug("a child of fork() goes on with its parent's TCP");
+	homa_pl_debug("a child of fork() goes on with its parent's TCP%s%s",
+		      ticket.error ? ", but not with all: " : "",
+		      ticket.error ? strerror(-ticket.error) : "");
 }
 
 /* The child has none of the threads that slept. */

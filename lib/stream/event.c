@@ -234,6 +234,17 @@ static bool listening(struct homa_streams *ctx,
 	return true;
 }
 
+/* Not all that homad promised to give will come. */
+static bool unjoined(struct homa_streams *ctx,
+		     const struct homa_stream_event *event)
+{
+	if (!ctx->older || event->token > ctx->to_join)
+		return false;
+	ctx->to_join -= (u32)event->token;
+	ctx->unjoined += (u32)event->token;
+	return true;
+}
+
 static bool take(struct homa_streams *ctx, const struct homa_stream_event *event)
 {
 	switch (event->kind) {
@@ -255,6 +266,8 @@ static bool take(struct homa_streams *ctx, const struct homa_stream_event *event
 		return joined(ctx, event);
 	case HOMA_STREAM_LISTENING:
 		return listening(ctx, event);
+	case HOMA_STREAM_UNJOINED:
+		return unjoined(ctx, event);
 	default:
 		return false;
 	}

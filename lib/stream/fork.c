@@ -251,7 +251,9 @@ struct homa_streams *homa_streams_in_child(struct homa_streams *older,
 		return NULL;
 	if (!homa_streams_open(&ctx, NULL)) {
 		ctx->older = older;
-		join(ctx, ticket);
+		ticket->error = join(ctx, ticket);
+		if (ctx->unjoined)
+			ticket->error = -ENOMEM;
 		homa_streams_keep_used(ctx, older);
 	} else {
 		munmap(older->area, older->bytes);

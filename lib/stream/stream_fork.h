@@ -20,7 +20,8 @@ struct homa_streams_ticket {
 	/* The write end of a pipe, by which homad sees when all processes that could show the
 	 * ticket are gone; -1 if there is no ticket. */
 	int pipe;
-	/* Why there is no ticket, a negative errno; -ENOENT if there are no streams. */
+	/* Why there is no ticket, a negative errno; -ENOENT if there are no streams. In the child:
+	 * why it has not got all streams, or 0. */
 	int error;
 };
 

@@ -152,6 +152,8 @@ struct homa_streams {
 	struct homa_streams *older;
 	/* The number of streams and listeners of @older that homad has not given us yet. */
 	u32 to_join;
+	/* The number of those that it does not give, for want of memory. */
+	u32 unjoined;
 	/* This descriptor becomes readable when homad signals events. */
 	int event_fd;
 	/* It becomes readable when a thread of this process has news for one that sleeps. */

@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -23,15 +24,17 @@ from streamtool import (
     JOINED,
     LISTENING,
     NOTHING,
+    OPENED,
     RETURN,
     RING,
     STREAM_JOIN,
     STREAM_SHARE,
+    UNJOINED,
     WAITING,
     Stream,
     Streams,
 )
-from test_tcp import RULES
+from test_tcp import HOMA_RUN, LIBRARY, RULES
 from test_tcp_hostile import attached, close, inside
 from test_tcp_many import kernel_server
 
@@ -335,6 +338,80 @@ def test_ticket__is_on_its_users_account() -> None:
         answer, pipe = share(streams)
         assert answer.error == -errno.EDQUOT and "shared memory" in answer.text, answer
         os.close(pipe)
+        server.stop(signal.SIGKILL)
+
+
+def fill(streams: Streams, address: str) -> None:
+    """Open connections until the user has no memory for another one."""
+    for token in range(2500):
+        streams.connect(address, 5000, token)
+        if any(event[0] == FAILED for event in streams.wait(20)):
+            return
+    pytest.fail("2,500 connections have found memory")
+
+
+def test_ticket__without_memory_says_how_much_is_missing() -> None:
+    """A child whose user has no memory left joins what it has room for, and does not wait for the rest."""
+    small = RULES.replace("[protocol]", '[quota]\nuser_memory = "16 MiB"\n[protocol]')
+    with (
+        two_hosts(small) as (host, other),
+        attached(host) as first,
+        attached(host) as second,
+        attached(host) as third,
+    ):
+        server = kernel_server(other)
+        for token in range(50):
+            first.connect(other.v4, 5000, token)
+            said(first, OPENED)
+        answer, pipe = share(first)
+        assert (answer.error, answer.total) == (0, 50)
+        fill(third, other.v4)
+        assert join(second, answer.ip).total == 50
+        os.close(pipe)
+        missing = said(second, UNJOINED)[3]
+        assert 0 < missing < 50
+        for _ in range(50 - missing):
+            said(second, JOINED)
+        server.stop(signal.SIGKILL)
+
+
+# Forks while its user has no memory left, and says how many of its connections work in the child.
+FORKS = """
+import os, signal, socket, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+opened = [socket.create_connection((sys.argv[1], 5000)) for _ in range(50)]
+def works(one):
+    try:
+        one.send(b"x")
+        return one.recv(1) == b"x"
+    except OSError:
+        return False
+print("open", flush=True)
+signal.sigwait([signal.SIGUSR1])
+child = os.fork()
+print(sum(map(works, opened)), flush=True)
+if not child:
+    os._exit(0)
+"""
+
+
+def test_fork__without_memory_goes_on() -> None:
+    """fork() returns, though the child attaches with the last memory and has room for a part only."""
+    small = RULES.replace("[protocol]", '[quota]\nuser_memory = "16 MiB"\n[protocol]')
+    with two_hosts(small) as (host, other), attached(host) as spare, attached(host) as third:
+        server = kernel_server(other)
+        run = ["env", f"HOMA_PRELOAD_LIB={LIBRARY}", str(HOMA_RUN), "--tcp"]
+        program = host.start([*run, sys.executable, "-c", FORKS, other.v4])
+        assert program.line() == "open"
+        fill(third, other.v4)
+        # The child attaches with what this one gives back.
+        had = len(host.homad.fds())
+        close(spare)
+        eventually(lambda: len(host.homad.fds()) < had)
+        program.send_signal(signal.SIGUSR1)
+        told = sorted(int(program.line()) for _ in range(2))
+        assert told[1] == 50
+        assert told[0] < 50
         server.stop(signal.SIGKILL)
 
 

@@ -218,6 +218,10 @@ HOMA_RARE static void deliver_shared(struct homad_streams *s)
 {
 	struct homa_list *node;
 
+	if (s->unjoined && has_room(s)) {
+		put_named(s, HOMA_STREAM_UNJOINED, 0, 0, s->unjoined);
+		s->unjoined = 0;
+	}
 	/* Listeners first: who is told of a connection knows where it came. */
 	while ((node = homa_list_first(&s->hold_news)) && has_room(s))
 		if (put_hold(s, homa_container_of(node, struct homad_hold,
@@ -235,7 +239,7 @@ static void deliver(struct homad_thread *t, struct homad_streams *s)
 {
 	struct homa_list *node;
 
-	if (unlikely(!homa_list_empty(&s->hold_news) ||
+	if (unlikely(s->unjoined || !homa_list_empty(&s->hold_news) ||
 		     !homa_list_empty(&s->alias_news)))
 		deliver_shared(s);
 
@@ -282,7 +286,7 @@ void homad_streams_tell(struct homad_thread *t, struct homad_streams *s,
 
 bool homad_streams_untold(const struct homad_streams *s)
 {
-	return (s->stuck || !homa_list_empty(&s->news) ||
+	return (s->stuck || s->unjoined || !homa_list_empty(&s->news) ||
 		!homa_list_empty(&s->alias_news) ||
 		!homa_list_empty(&s->hold_news)) &&
 	       has_room(s);

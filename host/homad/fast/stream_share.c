@@ -218,6 +218,15 @@ static void join_listener(struct homad_thread *t, struct homad_streams *s,
 	homad_ticket_listener(t, entry->listener, -1);
 }
 
+/* Gives up what there is no memory for, and tells so. */
+static void give_up(struct homad_thread *t, struct homad_streams *s,
+		    struct homad_ticket *ticket)
+{
+	s->unjoined += ticket->num - ticket->next;
+	settle_rest(t, ticket, false);
+	homad_streams_touch(t, s);
+}
+
 int homad_ticket_join(struct homad_thread *t, void *arg)
 {
 	const struct homad_sharing *sharing = arg;
@@ -242,6 +251,10 @@ int homad_ticket_join(struct homad_thread *t, void *arg)
 		else
 			join_listener(t, s, entry);
 	}
+	/* The slow path has been asked for more slots, or there will be none. */
+	if (ticket->next < ticket->num &&
+	    !__atomic_load_n(&s->asked, __ATOMIC_ACQUIRE))
+		give_up(t, s, ticket);
 	homad_poll_app(t, s->app);
 	return 0;
 }

@@ -273,6 +273,8 @@ struct homad_streams {
 	/* The ticket that it has joined, or NULL. Some of what that is for may not be settled.
 	 * Listeners that it got by the ticket are in the ticket's memory. */
 	struct homad_ticket *joined;
+	/* So many entries of it were given up, and the application has not been told. */
+	u32 unjoined;
 	/* Links it into homad_tcp.touched when events were added in this round. */
 	struct homa_list touched;
 	/* True if the application is in homad's network namespace, where this host's addresses
