@@ -67,6 +67,24 @@ void homa_pl_tcp_vforks(bool does)
 	vforks = does;
 }
 
+/* Wait until every read and write has ended that began before its stream was shared and so takes no
+ * lock there. Those that begin now know better. */
+static void await_calls(void)
+{
+	struct homa_pl_sock *s;
+
+	homa_pl_lock_list();
+	s = homa_pl_all;
+	homa_pl_unlock_list();
+	/* Sockets are never freed, and new ones come before the first. */
+	for (; s; s = s->next) {
+		pthread_mutex_lock(&s->reading);
+		pthread_mutex_unlock(&s->reading);
+		pthread_mutex_lock(&s->writing);
+		pthread_mutex_unlock(&s->writing);
+	}
+}
+
 static void before_fork(void)
 {
 	homa_pl_hold();
@@ -80,6 +98,9 @@ static void before_fork(void)
 		homa_streams_before_exec(context, &ticket);
 	else
 		homa_streams_before_fork(context, &ticket);
+	await_calls();
+	if (!vforks)
+		homa_streams_at_fork(context, &ticket);
 	if (ticket.pipe < 0 && ticket.error != -ENOENT)
 		homa_pl_debug("the child will have none of this program's TCP: %s",
 			      strerror(-ticket.error));
@@ -166,8 +187,10 @@ void homa_pl_tcp_ticket(struct homa_streams_ticket *own_ticket)
 	homa_pl_hold();
 	pthread_mutex_lock(&open_lock);
 	pthread_mutex_lock(&lock);
-	if (homa_pl_tcp_has_context())
+	if (homa_pl_tcp_has_context()) {
 		homa_streams_before_exec(context, own_ticket);
+		await_calls();
+	}
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&open_lock);
 	homa_pl_unhold();

@@ -133,6 +133,13 @@ void homa_streams_before_fork(struct homa_streams *ctx,
 	pthread_mutex_lock(&ctx->ctl);
 	homa_gate_lock(&ctx->look);
 	get_ticket(ctx, ticket, HOMA_SHM_CAN_FORK, 0);
+	homa_gate_unlock(&ctx->look);
+}
+
+void homa_streams_at_fork(struct homa_streams *ctx,
+			  const struct homa_streams_ticket *ticket)
+{
+	homa_gate_lock(&ctx->look);
 	if (ticket->pipe >= 0)
 		go_to_child(ctx, true);
 }

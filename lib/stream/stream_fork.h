@@ -5,7 +5,9 @@
  * Streams for a child of fork(). homad holds what the parent has for a child that shows a
  * ticket; the child attaches by itself and gets all under the same pointers. A listener's
  * connections then go to whoever accepts them first, and a connection ends when both have
- * closed it. Between the first two calls, fork() is all that may happen.
+ * closed it. A read or write that began before the ticket was filled may not know that the stream
+ * is shared, so the caller waits for the ends of all of them between the first two calls. Between
+ * the second and the third, fork() is all that may happen.
  */
 #ifndef HOMA_STREAM_FORK_H
 #define HOMA_STREAM_FORK_H
@@ -25,10 +27,12 @@ struct homa_streams_ticket {
 	int error;
 };
 
-/** homa_streams_before_fork() - fill the ticket before fork(). It takes the locks of @ctx,
- *  which homa_streams_in_parent() gives back. */
+/** homa_streams_before_fork() - fill the ticket before fork(). It takes the lock for questions to
+ *  homad, and homa_streams_at_fork() that of events; homa_streams_in_parent() gives both back. */
 void homa_streams_before_fork(struct homa_streams *ctx,
 			      struct homa_streams_ticket *ticket);
+void homa_streams_at_fork(struct homa_streams *ctx,
+			  const struct homa_streams_ticket *ticket);
 void homa_streams_in_parent(struct homa_streams *ctx,
 			    struct homa_streams_ticket *ticket);
 /** homa_streams_in_child() - make the child's own context and move the streams of @ctx there.
@@ -60,7 +64,7 @@ struct homa_stream_carried {
 };
 
 /** homa_streams_before_exec() - fill the ticket before exec. The caller closes its pipe, which
- *  is -1 if there is no ticket. */
+ *  is -1 if there is no ticket, and waits for reads and writes as before fork(). */
 void homa_streams_before_exec(struct homa_streams *ctx,
 			      struct homa_streams_ticket *ticket);
 /** homa_stream_carry() - fill @carried; false if the stream is not open yet or is ending. */

@@ -196,12 +196,83 @@ static void fork_twice__client(struct tcp_end *end)
 	one__client(end);
 }
 
+#define FORKS 20
+#define PIECE 100
+#define PIECES 200
+
+static volatile bool is_over;
+
+static void send_piece(int fd, const char *piece, size_t length)
+{
+	for (size_t done = 0; done < length;)
+		done += (size_t)MUST(send(fd, piece + done, length - done, 0));
+}
+
+static void *send_on(void *argument)
+{
+	char piece[PIECE];
+	size_t all = 0;
+
+	memset(piece, 'p', sizeof(piece));
+	while (!is_over || all < PIECE * PIECES) {
+		send_piece(*(int *)argument, piece, sizeof(piece));
+		all += sizeof(piece);
+	}
+	return (void *)all;
+}
+
+/* One thread sends while another forks, and each child sends, too: nothing is lost or comes twice. */
+static void fork_in_send__client(struct tcp_end *end)
+{
+	char piece[PIECE];
+	size_t told[2];
+	int fd = tcp_connect(end);
+	pthread_t thread;
+	void *all;
+
+	memset(piece, 'c', sizeof(piece));
+	SAME(pthread_create(&thread, NULL, send_on, &fd), 0);
+	for (int i = 0; i < FORKS; i++) {
+		pid_t child = (pid_t)MUST(fork());
+
+		if (!child) {
+			for (int j = 0; j < PIECES; j++)
+				send_piece(fd, piece, sizeof(piece));
+			_exit(0);
+		}
+		if (i % 2)
+			tcp_child_ended(child);
+	}
+	while (wait(NULL) > 0)
+		;
+	is_over = true;
+	SAME(pthread_join(thread, &all), 0);
+	MUST(shutdown(fd, SHUT_WR));
+	SAME(recv(fd, told, sizeof(told), MSG_WAITALL), sizeof(told));
+	SAME(told[0], (size_t)all);
+	SAME(told[1], FORKS * PIECE * PIECES);
+	tcp_close(fd);
+}
+
+static void fork_in_send__server(struct tcp_end *end)
+{
+	static char bytes[65536];
+	size_t told[2] = { 0 };
+	int fd = tcp_accept_one(end);
+	ssize_t got;
+
+	while ((got = MUST(recv(fd, bytes, sizeof(bytes), 0))) > 0)
+		for (ssize_t i = 0; i < got; i++) {
+			EXPECT(bytes[i] == 'p' || bytes[i] == 'c');
+			told[bytes[i] == 'c']++;
+		}
+	SAME(send(fd, told, sizeof(told), 0), sizeof(told));
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_fork_cases[] = {
-	TCP_CASE(fork_before_accept),
-	TCP_CASE(fork_outlives_parent),
-	TCP_CASE(fork_outlives_child),
-	TCP_CASE(fork_both_write),
-	TCP_CASE(fork_shuts),
-	TCP_CASE(fork_twice),
-	{ 0 },
+	TCP_CASE(fork_before_accept),  TCP_CASE(fork_outlives_parent),
+	TCP_CASE(fork_outlives_child), TCP_CASE(fork_both_write),
+	TCP_CASE(fork_shuts),	       TCP_CASE(fork_twice),
+	TCP_CASE(fork_in_send),	       { 0 },
 };
