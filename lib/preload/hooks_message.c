@@ -262,8 +262,72 @@ HOMA_PL_HOOK ssize_t writev(int fd, const struct iovec *iov, int count)
 	if (is_kernels(s))
 		return HOMA_PL_REAL(writev)(fd, iov, count);
 	if (s->tcp)
-		return homa_pl_result(s, homa_pl_tcp_writev(s, iov, count));
+		return homa_pl_result(s, homa_pl_tcp_writev(s, iov, count, 0));
 	return refuse(s);
+}
+
+/* Without a place in a file these are readv() and writev(), with flags. Returns the flags of recv()
+ * and send() that mean the same, or an error. */
+static int at_flags(int flags)
+{
+	if (flags & ~(RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT))
+		return -EOPNOTSUPP;
+	return flags & RWF_NOWAIT ? MSG_DONTWAIT : 0;
+}
+
+HOMA_PL_HOOK ssize_t preadv2(int fd, const struct iovec *iov, int count,
+			     off_t at, int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
+	int64_t rc;
+
+	if (is_kernels(s))
+		return HOMA_PL_REAL(preadv2)(fd, iov, count, at, flags);
+	/* The kernel says that there are no places in a socket. */
+	if (at != -1) {
+		homa_pl_put(s);
+		return HOMA_PL_REAL(preadv2)(fd, iov, count, at, flags);
+	}
+	if (!s->tcp)
+		return refuse(s);
+	rc = at_flags(flags);
+	if (rc >= 0)
+		rc = homa_pl_tcp_read(s, iov, count, (int)rc);
+	return homa_pl_result(s, rc);
+}
+
+HOMA_PL_HOOK ssize_t pwritev2(int fd, const struct iovec *iov, int count,
+			      off_t at, int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
+	int64_t rc;
+
+	if (is_kernels(s))
+		return HOMA_PL_REAL(pwritev2)(fd, iov, count, at, flags);
+	if (at != -1) {
+		homa_pl_put(s);
+		return HOMA_PL_REAL(pwritev2)(fd, iov, count, at, flags);
+	}
+	if (!s->tcp)
+		return refuse(s);
+	rc = at_flags(flags);
+	if (rc >= 0)
+		rc = homa_pl_tcp_writev(s, iov, count, (int)rc);
+	return homa_pl_result(s, rc);
+}
+
+/* off_t has 64 bits wherever this library is built. */
+
+HOMA_PL_HOOK ssize_t preadv64v2(int fd, const struct iovec *iov, int count,
+				off64_t at, int flags)
+{
+	return preadv2(fd, iov, count, at, flags);
+}
+
+HOMA_PL_HOOK ssize_t pwritev64v2(int fd, const struct iovec *iov, int count,
+				 off64_t at, int flags)
+{
+	return pwritev2(fd, iov, count, at, flags);
 }
 
 /* With -D_FORTIFY_SOURCE programs call these instead. */

@@ -49,6 +49,8 @@ typedef unsigned long homa_pl_request_t;
 	X(ssize_t, write, (int, const void *, size_t))                           \
 	X(ssize_t, readv, (int, const struct iovec *, int))                      \
 	X(ssize_t, writev, (int, const struct iovec *, int))                     \
+	X(ssize_t, preadv2, (int, const struct iovec *, int, off_t, int))        \
+	X(ssize_t, pwritev2, (int, const struct iovec *, int, off_t, int))       \
 	X(ssize_t, __read_chk, (int, void *, size_t, size_t))                    \
 	X(ssize_t, __recv_chk, (int, void *, size_t, size_t, int))               \
 	X(ssize_t, __recvfrom_chk,                                               \

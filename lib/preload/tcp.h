@@ -199,7 +199,7 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 			  int n, int flags);
 /** homa_pl_tcp_writev() - do what writev() does, for which no bytes are never an error. */
 ssize_t homa_pl_tcp_writev(struct homa_pl_sock *s, const struct iovec *iov,
-			   int n);
+			   int n, int flags);
 ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 			     size_t count);
 

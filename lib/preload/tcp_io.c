@@ -359,11 +359,12 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 	return rc == -EPIPE ? broken_pipe(flags) : rc;
 }
 
-ssize_t homa_pl_tcp_writev(struct homa_pl_sock *s, const struct iovec *iov, int n)
+ssize_t homa_pl_tcp_writev(struct homa_pl_sock *s, const struct iovec *iov,
+			   int n, int flags)
 {
 	if (n >= 0 && n <= IOV_MAX && !too_much(iov, n) && !total(iov, n))
 		return 0;
-	return homa_pl_tcp_write(s, iov, n, 0);
+	return homa_pl_tcp_write(s, iov, n, flags);
 }
 
 /* ---- files ---- */

@@ -221,7 +221,7 @@ static void *send_on(void *argument)
 	return (void *)all;
 }
 
-/* One thread sends while another forks, and each child sends, too: nothing is lost or comes twice. */
+/* One thread sends while another forks, and each child sends: nothing is lost or comes twice. */
 static void fork_in_send__client(struct tcp_end *end)
 {
 	char piece[PIECE];

@@ -270,8 +270,41 @@ static void stdio__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* preadv2() and pwritev2() are readv() and writev() with flags; a socket has no places. */
+static void vectors_at__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+	char bytes[100];
+	struct iovec iov[2] = { { bytes, 40 }, { bytes + 40, 60 } };
+
+	FAILS(preadv2(fd, iov, 2, -1, RWF_NOWAIT), EAGAIN);
+	FAILS(preadv2(fd, iov, 2, 0, 0), ESPIPE);
+	FAILS(pwritev2(fd, iov, 2, 0, 0), ESPIPE);
+	FAILS(preadv(fd, iov, 2, 0), ESPIPE);
+	FAILS(pread(fd, bytes, 10, 0), ESPIPE);
+	FAILS(preadv2(fd, iov, 2, -1, 1 << 30), EOPNOTSUPP);
+	tcp_tell(end);
+	SAME(tcp_poll(fd, POLLIN), POLLIN);
+	SAME(preadv2(fd, iov, 2, -1, 0), 100);
+	EXPECT(tcp_filled(bytes, 100, 0));
+	SAME(pwritev2(fd, iov, 2, -1, 0), 100);
+	SAME(preadv2(fd, iov, 2, -1, 0), 0);
+	tcp_close(fd);
+}
+
+static void vectors_at__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	tcp_send(fd, 100, 0);
+	tcp_receive(fd, 100, 0);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_vector_cases[] = {
 	TCP_CASE(vectors),
+	TCP_CASE(vectors_at),
 	TCP_CASE(messages),
 	TCP_CASE(several_messages),
 	TCP_CASE(to_addresses),
