@@ -22,6 +22,7 @@ module homa_lro
     input logic [WIDTH-1:0] s_data,
     input logic [WIDTH/8-1:0] s_keep,
     input logic s_last,
+    input logic [47:0] now,                // the time; with a frame's first beat that of its arrival
 
     output logic m_valid,
     input logic m_ready,
@@ -31,6 +32,7 @@ module homa_lro
     output logic m_bad,                    // with m_last: the frame contradicts itself
     output logic [PIECE_BITS:0] m_pieces,  // packets in it; 1: it is as it came
     output logic [13:0] m_seg,             // if more: bytes of the message in each but the last
+    output logic [47:0] m_time,            // when its first packet arrived
 
     output logic l_valid,                  // once for each packet of a unit with several
     input logic l_ready,
@@ -81,6 +83,32 @@ module homa_lro
     f_info.homa = judged.homa && !f_bad;  // what it says of an RPC is not to be believed
   end
 
+  // ---- when each frame arrived: beside its first page, which is the unit's if it begins one ----
+
+  localparam int ARRIVAL_BITS = 4;         // the parser and the store have ten of them, at most
+  logic [47:0] arrivals[1 << ARRIVAL_BITS];
+  logic [47:0] times[1 << PAGES_BITS];
+  logic [47:0] r_time;
+  logic [ARRIVAL_BITS-1:0] arrival_in, arrival_out;
+  logic begins;
+
+  always_ff @(posedge clk) begin
+    if (s_valid && s_ready && begins) arrivals[arrival_in] <= now;
+    if (f_valid) times[f_page] <= arrivals[arrival_out];
+    if (r_on) r_time <= times[r_page];
+    if (rst) begin
+      begins <= 1;
+      arrival_in <= 0;
+      arrival_out <= 0;
+    end else begin
+      if (s_valid && s_ready) begin
+        begins <= s_last;
+        if (begins) arrival_in <= arrival_in + 1;
+      end
+      if (f_valid) arrival_out <= arrival_out + 1;
+    end
+  end
+
   // ---- frames that wait to be looked at ----
 
   localparam int WAIT_BITS = 4;
@@ -129,8 +157,9 @@ module homa_lro
   homa_lro_emit #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) emit (
       .clk, .rst, .u_valid, .u_ready, .u_slot, .u_pieces, .u_page, .u_bytes, .u_bad, .u_at,
       .u_seg, .done, .done_slot, .p_slot, .p_number, .p_page, .p_offset, .p_length, .r_on, .r_page,
-      .r_beat, .r_data, .n_page, .n_next, .give, .give_page, .m_valid, .m_ready, .m_data, .m_keep,
-      .m_last, .m_bad, .m_pieces, .m_seg, .l_valid, .l_ready, .l_offset, .l_length, .l_last);
+      .r_beat, .r_data, .r_time, .n_page, .n_next, .give, .give_page, .m_valid, .m_ready, .m_data,
+      .m_keep, .m_last, .m_bad, .m_pieces, .m_seg, .m_time, .l_valid, .l_ready, .l_offset,
+      .l_length, .l_last);
 
   always_comb begin
     events = table_event;

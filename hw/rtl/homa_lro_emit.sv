@@ -39,6 +39,7 @@ module homa_lro_emit
     output logic [PAGES_BITS-1:0] r_page,
     output logic [$clog2(2048/WIDTH)-1:0] r_beat,
     input logic [WIDTH-1:0] r_data,
+    input logic [47:0] r_time,              // when the frame arrived whose first page that is
     output logic [PAGES_BITS-1:0] n_page,
     input logic [PAGES_BITS-1:0] n_next,
     output logic give,
@@ -52,6 +53,7 @@ module homa_lro_emit
     output logic m_bad,                     // with m_last
     output logic [PIECE_BITS:0] m_pieces,   // packets in the unit; with each beat
     output logic [13:0] m_seg,              // bytes of the message in each but the last; the same
+    output logic [47:0] m_time,             // when its first packet arrived; the same
 
     output logic l_valid,                   // the list: a packet of a unit with several
     input logic l_ready,
@@ -80,6 +82,7 @@ module homa_lro_emit
   } join_t;
 
   typedef struct packed {
+    logic begins;               // it is the unit's first
     logic [LOG-1:0] turn;       // by which it is turned, bytes
     logic mark;                 // it has the byte with the data offset
     logic [LOG-1:0] mark_at;
@@ -118,6 +121,7 @@ module homa_lro_emit
 
   step_t step;
   always_comb begin
+    step.begins = number == 1 && pos == 0;
     step.turn = held - from;
     step.then_.held = held;
     step.then_.emit = whole || finishes;
@@ -132,6 +136,7 @@ module homa_lro_emit
       step.then_.emit = 1;
       step.then_.last = 1;
       step.then_.count = {1'b0, held};
+      step.begins = 0;
       step.mark = 0;
     end
   end
@@ -224,6 +229,7 @@ module homa_lro_emit
   logic a_valid, b_valid;
   step_t a;
   join_t b;
+  logic [47:0] b_time;
   logic [WIDTH-1:0] turned, b_data, kept, joined;
 
   always_comb begin
@@ -249,6 +255,8 @@ module homa_lro_emit
       a <= step;
       b <= a.then_;
       b_data <= turned;
+      if (a.begins) b_time <= r_time;
+      m_time <= b_time;
       if (b_valid) kept <= b.emit ? b_data : joined;
       m_data <= joined;
       for (int i = 0; i < BYTES; i++) m_keep[i] <= !b.last || (LOG + 1)'(i) < b.count;

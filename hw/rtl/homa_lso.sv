@@ -32,6 +32,7 @@ module homa_lso
     output logic [WIDTH-1:0] m_data,
     output logic [WIDTH/8-1:0] m_keep,
     output logic m_last,
+    output logic m_other,              // the frame came from the second input; with each beat
 
     output logic c_valid,              // once for each frame of the first input
     input logic c_ready,
@@ -106,5 +107,5 @@ module homa_lso
       .clk, .rst,
       .a_valid, .a_ready, .a_data, .a_keep, .a_last,
       .b_valid, .b_ready, .b_data, .b_keep, .b_last,
-      .m_valid, .m_ready, .m_data, .m_keep, .m_last);
+      .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_b(m_other));
 endmodule

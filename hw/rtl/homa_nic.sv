@@ -59,6 +59,13 @@ module homa_nic
     output logic [1:0] hc_status,
     output logic [15:0] hc_packets,
 
+    // To the host: frames that have left the port.
+    output logic hd_valid,
+    input logic hd_ready,
+    output logic hd_other,
+    output logic [15:0] hd_number,
+    output logic [47:0] hd_time,
+
     // To the host: what was received.
     output logic hm_valid,
     input logic hm_ready,
@@ -72,6 +79,7 @@ module homa_nic
     output logic [7:0] hm_at,
     output logic [PIECE_BITS:0] hm_pieces,
     output logic [13:0] hm_seg,
+    output logic [47:0] hm_time,
 
     // To the host: what is in the units.
     output logic hl_valid,
@@ -91,6 +99,9 @@ module homa_nic
     output logic [WIDTH/8-1:0] pm_keep,
     output logic pm_last,
 
+    // From the port: bytes of these that have left it in this cycle.
+    input logic [6:0] pm_left,
+
     // From the port.
     input logic ps_valid,
     output logic ps_ready,
@@ -105,6 +116,12 @@ module homa_nic
   logic [5:0] count_at;
   logic [63:0] count_value;
   logic refused;
+  logic pace_on;
+  logic [16:0] pace_limit;
+  logic [23:0] pace_rate;
+  logic [7:0] pace_extra;
+  logic [31:0] in_port, time_step;
+  logic [47:0] now;
 
   homa_registers #(
       .WIDTH(WIDTH), .QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS), .PAGES_BITS(PAGES_BITS)
@@ -116,9 +133,16 @@ module homa_nic
       .arvalid(reg_arvalid), .arready(reg_arready), .araddr(reg_araddr),
       .rvalid(reg_rvalid), .rready(reg_rready), .rdata(reg_rdata), .rresp(reg_rresp),
       .lso_on, .lro_on, .lro_limit, .lro_patience, .rss_on, .rss_least, .rss_tick, .rss_set,
-      .rss_set_at, .rss_set_queue, .count_at, .count_value, .refused);
+      .rss_set_at, .rss_set_queue, .pace_on, .pace_limit, .pace_rate, .pace_extra, .in_port,
+      .time_step, .now, .count_at, .count_value, .refused);
+
+  homa_clock clock (.clk, .rst, .step(time_step), .now);
 
   // ---- transmit ----
+
+  logic t_valid, t_ready, t_last, t_other;
+  logic [WIDTH-1:0] t_data;
+  logic [WIDTH/8-1:0] t_keep;
 
   // Without segmentation a super-frame is refused, as one with segments of no bytes is.
   homa_lso #(.WIDTH(WIDTH), .TAG_BITS(TAG_BITS)) lso (
@@ -127,10 +151,21 @@ module homa_nic
       .s_last(hs_last), .s_split(hs_split), .s_seg(lso_on ? hs_seg : 16'd0), .s_tag(hs_tag),
       .b_valid(hb_valid), .b_ready(hb_ready), .b_data(hb_data), .b_keep(hb_keep),
       .b_last(hb_last),
-      .m_valid(pm_valid), .m_ready(pm_ready), .m_data(pm_data), .m_keep(pm_keep),
-      .m_last(pm_last),
+      .m_valid(t_valid), .m_ready(t_ready), .m_data(t_data), .m_keep(t_keep), .m_last(t_last),
+      .m_other(t_other),
       .c_valid(hc_valid), .c_ready(hc_ready), .c_tag(hc_tag), .c_status(hc_status),
       .c_packets(hc_packets));
+
+  logic waited, lied, untaken, crowded;
+
+  homa_pace #(.WIDTH(WIDTH)) pace (
+      .clk, .rst, .on(pace_on), .limit(pace_limit), .rate(pace_rate), .extra(pace_extra), .now,
+      .s_valid(t_valid), .s_ready(t_ready), .s_data(t_data), .s_keep(t_keep), .s_last(t_last),
+      .s_other(t_other),
+      .m_valid(pm_valid), .m_ready(pm_ready), .m_data(pm_data), .m_keep(pm_keep),
+      .m_last(pm_last), .left(pm_left), .in_port,
+      .d_valid(hd_valid), .d_ready(hd_ready), .d_other(hd_other), .d_number(hd_number),
+      .d_time(hd_time), .waited, .lied, .untaken, .crowded);
 
   // ---- receive ----
 
@@ -144,10 +179,11 @@ module homa_nic
       .clk, .rst, .lro_on, .lro_limit, .lro_patience, .rss_on, .rss_least, .rss_tick, .rss_set,
       .rss_set_at, .rss_set_queue, .taken, .taken_queue,
       .s_valid(ps_valid), .s_ready(ps_ready), .s_data(ps_data), .s_keep(ps_keep),
-      .s_last(ps_last),
+      .s_last(ps_last), .now,
       .m_valid(hm_valid), .m_ready(hm_ready), .m_data(hm_data), .m_keep(hm_keep),
       .m_last(hm_last), .m_bad(hm_bad), .m_queue(hm_queue), .m_hash(hm_hash),
       .m_class(hm_class), .m_at(hm_at), .m_pieces(hm_pieces), .m_seg(hm_seg),
+      .m_time(hm_time),
       .l_valid(hl_valid), .l_ready(hl_ready), .l_offset(hl_offset), .l_length(hl_length),
       .l_last(hl_last), .lro_events, .classes, .undecoded, .placed);
 
@@ -181,6 +217,10 @@ module homa_nic
     events[COUNT_RSS_UNDECODED] <= undecoded;
     events[COUNT_RSS_PLACED] <= placed;
     events[COUNT_REGISTER_REFUSED] <= refused;
+    events[COUNT_PACE_WAITED] <= waited;
+    events[COUNT_PACE_LIED] <= lied;
+    events[COUNT_STAMP_UNTAKEN] <= untaken;
+    events[COUNT_STAMP_CROWDED] <= crowded;
   end
 
   homa_stats #(.COUNTERS(COUNT), .SUMS(COUNT_SUMS)) stats (

@@ -33,6 +33,7 @@ module homa_receive
     input logic [WIDTH-1:0] s_data,
     input logic [WIDTH/8-1:0] s_keep,
     input logic s_last,
+    input logic [47:0] now,
 
     output logic m_valid,
     input logic m_ready,
@@ -46,6 +47,7 @@ module homa_receive
     output logic [7:0] m_at,                // begin of the Homa header, if it has one
     output logic [PIECE_BITS:0] m_pieces,   // packets in it; 1: it is as it came
     output logic [13:0] m_seg,              // if more: bytes of the message in each but the last
+    output logic [47:0] m_time,             // when its first packet arrived
 
     output logic l_valid,
     input logic l_ready,
@@ -63,18 +65,19 @@ module homa_receive
   logic [WIDTH/8-1:0] u_keep;
   logic [PIECE_BITS:0] u_pieces;
   logic [13:0] u_seg;
+  logic [47:0] u_time;
 
   homa_lro #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) lro (
       .clk, .rst, .on(lro_on), .limit(lro_limit), .patience(lro_patience),
-      .s_valid, .s_ready, .s_data, .s_keep, .s_last,
+      .s_valid, .s_ready, .s_data, .s_keep, .s_last, .now,
       .m_valid(u_valid), .m_ready(u_ready), .m_data(u_data), .m_keep(u_keep), .m_last(u_last),
-      .m_bad(u_bad), .m_pieces(u_pieces), .m_seg(u_seg),
+      .m_bad(u_bad), .m_pieces(u_pieces), .m_seg(u_seg), .m_time(u_time),
       .l_valid, .l_ready, .l_offset, .l_length, .l_last, .events(lro_events));
 
   // ---- what large receive said of the frames that are in the classifier ----
 
   localparam int NOTES_BITS = 4;  // it has 13 stages
-  localparam int NOTE = PIECE_BITS + 15;
+  localparam int NOTE = PIECE_BITS + 63;
   logic [NOTE-1:0] notes[1 << NOTES_BITS];
   logic bads[1 << NOTES_BITS];
   logic [NOTES_BITS-1:0] note_in, note_out;
@@ -88,7 +91,7 @@ module homa_receive
   logic [31:0] c_hash;
 
   always_ff @(posedge clk) begin
-    if (u_valid && u_ready) notes[note_in] <= {u_pieces, u_seg};
+    if (u_valid && u_ready) notes[note_in] <= {u_pieces, u_seg, u_time};
     if (u_valid && u_ready && u_last) bads[note_in] <= u_bad;
     if (rst) begin
       note_in <= 0;
@@ -124,5 +127,5 @@ module homa_receive
       .s_bad(c_last && (c_bad || bads[note_out])), .s_side_valid(c_meta_valid),
       .s_side({c_queue, c_hash, c_meta.class_, c_meta.at, notes[note_out]}),
       .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad,
-      .m_side({m_queue, m_hash, m_class, m_at, m_pieces, m_seg}));
+      .m_side({m_queue, m_hash, m_class, m_at, m_pieces, m_seg, m_time}));
 endmodule

@@ -47,6 +47,14 @@ module homa_registers
     output logic [7:0] rss_set_at,
     output logic [QUEUE_BITS-1:0] rss_set_queue,
 
+    output logic pace_on,
+    output logic [16:0] pace_limit,
+    output logic [23:0] pace_rate,
+    output logic [7:0] pace_extra,
+    input logic [31:0] in_port,
+    output logic [31:0] time_step,
+    input logic [47:0] now,
+
     output logic [5:0] count_at,
     input logic [63:0] count_value,      // a cycle later
     output logic refused
@@ -79,6 +87,10 @@ module homa_registers
       LRO_LIMIT_AT: write_ok = in_range(write_data, LRO_LIMIT_LEAST, LRO_LIMIT_MOST);
       LRO_PATIENCE_AT: write_ok = in_range(write_data, LRO_PATIENCE_LEAST, LRO_PATIENCE_MOST);
       RSS_TICK_AT: write_ok = in_range(write_data, RSS_TICK_LEAST, RSS_TICK_MOST);
+      PACE_LIMIT_AT: write_ok = in_range(write_data, PACE_LIMIT_LEAST, PACE_LIMIT_MOST);
+      PACE_RATE_AT: write_ok = in_range(write_data, PACE_RATE_LEAST, PACE_RATE_MOST);
+      PACE_EXTRA_AT: write_ok = in_range(write_data, PACE_EXTRA_LEAST, PACE_EXTRA_MOST);
+      TIME_STEP_AT: write_ok = in_range(write_data, TIME_STEP_LEAST, TIME_STEP_MOST);
       default: if (write_table) write_ok = write_data < QUEUES;
     endcase
   end
@@ -89,12 +101,20 @@ module homa_registers
       lro_limit <= LRO_LIMIT_RESET[15:0];
       lro_patience <= LRO_PATIENCE_RESET[15:0];
       tick_cycles <= RSS_TICK_RESET;
+      pace_limit <= PACE_LIMIT_RESET[16:0];
+      pace_rate <= PACE_RATE_RESET[23:0];
+      pace_extra <= PACE_EXTRA_RESET[7:0];
+      time_step <= TIME_STEP_RESET;
     end else if (write && write_ok)
       case (write_at)
         CONTROL_AT: control <= write_data;
         LRO_LIMIT_AT: lro_limit <= write_data[15:0];
         LRO_PATIENCE_AT: lro_patience <= write_data[15:0];
         RSS_TICK_AT: tick_cycles <= write_data;
+        PACE_LIMIT_AT: pace_limit <= write_data[16:0];
+        PACE_RATE_AT: pace_rate <= write_data[23:0];
+        PACE_EXTRA_AT: pace_extra <= write_data[7:0];
+        TIME_STEP_AT: time_step <= write_data;
         default: ;
       endcase
   end
@@ -103,6 +123,7 @@ module homa_registers
   assign lro_on = control[CONTROL_LRO];
   assign rss_on = control[CONTROL_RSS];
   assign rss_least = control[CONTROL_BY_LOAD];
+  assign pace_on = control[CONTROL_PACE];
 
   always_ff @(posedge clk) begin
     rss_tick <= 0;
@@ -141,6 +162,7 @@ module homa_registers
 
   logic [1:0] on_the_way;
   logic [31:0] high;
+  logic [15:0] time_high;
   logic [11:0] high_at;    // whose high word is kept
   logic high_kept;
 
@@ -163,6 +185,13 @@ module homa_registers
       LRO_LIMIT_AT: read_data = {16'd0, lro_limit};
       LRO_PATIENCE_AT: read_data = {16'd0, lro_patience};
       RSS_TICK_AT: read_data = tick_cycles;
+      PACE_LIMIT_AT: read_data = {15'd0, pace_limit};
+      PACE_RATE_AT: read_data = {8'd0, pace_rate};
+      PACE_EXTRA_AT: read_data = {24'd0, pace_extra};
+      PACE_IN_PORT_AT: read_data = in_port;
+      TIME_STEP_AT: read_data = time_step;
+      TIME_LOW_AT: read_data = now[31:0];
+      TIME_HIGH_AT: read_data = {16'd0, time_high};
       default: begin
         read_data = 0;
         read_ok = 0;
@@ -188,6 +217,8 @@ module homa_registers
       // Reading anything else than the high word lets it go.
       if (read_done) high_kept <= low_word && read_at[1:0] == 0;
     end
+    if (rst) time_high <= 0;
+    else if (read_done && read_at == TIME_LOW_AT) time_high <= now[47:32];
     if (read_done) begin
       high <= count_value[63:32];
       high_at <= read_at + 12'd4;

@@ -24,7 +24,8 @@ module homa_turns #(
     input logic m_ready,
     output logic [WIDTH-1:0] m_data,
     output logic [WIDTH/8-1:0] m_keep,
-    output logic m_last
+    output logic m_last,
+    output logic m_b                   // the frame is one of b's; with each beat
 );
   logic amid, last_was_b;  // a frame has begun and not ended; whose it is, or was
   wire pick_b = amid ? last_was_b : b_valid && (!a_valid || !last_was_b);
@@ -50,6 +51,7 @@ module homa_turns #(
       m_data <= pick_b ? b_data : a_data;
       m_keep <= pick_b ? b_keep : a_keep;
       m_last <= pick_b ? b_last : a_last;
+      m_b <= pick_b;
     end
   end
 endmodule

@@ -38,6 +38,7 @@ class Bench:
         self.taking = False
         self.waiting: dict[object, deque[tuple[bytes, Verdict]]] = defaultdict(deque)
         self.left = 0
+        self.coming: deque[Verdict] = deque()  # what the block has not begun to take, in order
         self.units: list[list[tuple[bytes, Verdict]]] = []
         # Frames whose part of the list has not been taken yet, and those behind them.
         self.behind: deque[tuple[bytes, list[dict[str, int]]]] = deque()
@@ -51,10 +52,15 @@ class Bench:
 
     def send(self, sent: list[bytes]) -> None:
         for frame in sent:
-            verdict = judge(frame)
-            self.waiting[units.rpc_of(verdict)].append((frame, verdict))
-            self.left += 1
+            self.expect(frame)
         self.source.send(sent)
+
+    def expect(self, frame: bytes) -> None:
+        """This is sent next."""
+        verdict = judge(frame)
+        self.waiting[units.rpc_of(verdict)].append((frame, verdict))
+        self.coming.append(verdict)
+        self.left += 1
 
     async def step(self) -> bool:
         """A cycle; did anything leave?"""

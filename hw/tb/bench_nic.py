@@ -44,19 +44,26 @@ class Receive(bench_lro.Bench):
             events=dut.receive.lro_events,
             limit=SimpleNamespace(value=65_535),
         )
-        super().__init__(view, rng, width, steady, ("queue", "hash", "class", "at"))
+        super().__init__(view, rng, width, steady, ("queue", "hash", "class", "at", "time"))
+        self.source.begun = self._arrives
+        self.time = dut.now
         self.queue: Any = lambda said: said % QUEUES
         self.queues: list[int] = []
         self.classes: list[int] = []
         self.undecoded = 0
 
-    SIDE = ("pieces", "seg", "queue", "hash", "class", "at")
+    SIDE = ("pieces", "seg", "queue", "hash", "class", "at", "time")
+
+    def _arrives(self) -> None:
+        self.coming.popleft().arrived = int(self.time.value)
 
     def check(self, frame: bytes, said: list[dict[str, int]]) -> None:
         for name in self.SIDE:
             assert len({beat[name] for beat in said}) == 1, f"{name} changes inside a frame"
         super().check(frame, said)
         one = said[0]
+        arrived = self.units[-1][0][1].arrived
+        assert one["time"] == arrived, f"it came at {arrived}, not {one['time']}"
         self.queues.append(one["queue"])
         self.classes.append(one["class"])
         want, verdict = rss.of_frame(frame)
@@ -69,6 +76,30 @@ class Receive(bench_lro.Bench):
             assert one["at"] == verdict.said["at"], frame[:200].hex()
         queue = self.queue(want)
         assert queue is None or one["queue"] == queue, f"queue {one['queue']}, not {queue}"
+
+
+class Port:
+    """Says how many bytes have left it, by default all that were in it before, and takes what the
+    card says of each frame that has."""
+
+    def __init__(self, dut: Any, transmit: bench_lso.Bench) -> None:
+        self.dut, self.transmit = dut, transmit
+        self.most = 127
+        self.told = self.left = self.longest = 0
+        self.departures: list[tuple[int, int, int]] = []
+
+    def edge(self) -> None:
+        dut = self.dut
+        if dut.hd_valid.value:
+            said = dut.hd_other, dut.hd_number, dut.hd_time
+            self.departures.append(tuple(int(s.value) for s in said))  # type: ignore[arg-type]
+        inside = self.transmit.sink.bytes - self.told
+        self.longest = max(self.longest, inside)
+        left = min(self.most, inside)
+        self.told += left
+        if left != self.left:
+            dut.pm_left.value = left
+            self.left = left
 
 
 class Card:
@@ -86,12 +117,15 @@ class Card:
                 getattr(self.transmit, end).pauses.ready = lambda: True
             self.transmit.host.ready = lambda: True  # type: ignore[method-assign]
         self.receive = Receive(dut, rng, width, steady)
+        self.port = Port(dut, self.transmit)
+        dut.hd_ready.value = 1
         self.registers = Axil(dut, rng, self.step)
 
     async def step(self) -> bool:
         """A cycle; did anything leave?"""
         await RisingEdge(self.dut.clk)
         sent = self.transmit.edge()
+        self.port.edge()
         return self.receive.edge() or sent
 
     def stalled(self) -> dict[str, int]:
@@ -114,6 +148,8 @@ async def start(dut: Any) -> None:
     for name in ("awvalid", "wvalid", "bready", "arvalid", "rready", "awaddr", "wdata", "wstrb"):
         getattr(dut, f"reg_{name}").value = 0
     for name in ("hs_valid", "hb_valid", "hc_ready", "hm_ready", "hl_ready", "pm_ready"):
+        getattr(dut, name).value = 0
+    for name in ("pm_left", "hd_ready"):
         getattr(dut, name).value = 0
     for name in ("ps_valid", "taken", "taken_queue", "hs_split", "hs_seg", "hs_tag", "reg_araddr"):
         getattr(dut, name).value = 0

@@ -19,11 +19,13 @@ LONGEST_EXTENSION = 64
 @dataclass
 class Verdict:
     """`said`: members of homa_meta_t that are to have these values; others may be anything.
-    `bad`: what m_bad is at the last beat; `packet`: the Homa packet, if it is one."""
+    `bad`: what m_bad is at the last beat; `packet`: the Homa packet, if it is one; `arrived`: by
+    the card's time, once it has."""
 
     said: dict[str, int]
     bad: bool = False
     packet: bytes = b""
+    arrived: int = 0
 
 
 def _be(data: bytes) -> int:

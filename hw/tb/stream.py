@@ -9,7 +9,7 @@ nothing is read twice.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,8 @@ class Pauses:
 
 
 class Source:
-    """Drives PREFIX_valid, _data, _keep and _last of a block."""
+    """Drives PREFIX_valid, _data, _keep and _last of a block. `begun` is called at the edge at
+    which a frame's first beat is taken."""
 
     def __init__(self, dut: Any, prefix: str, width: int, rng: random.Random) -> None:
         self.valid, self.ready = getattr(dut, f"{prefix}_valid"), getattr(dut, f"{prefix}_ready")
@@ -66,6 +67,8 @@ class Source:
         self.driven = False
         self.done = True
         self.stalled = 0
+        self.amid = self.ends = False
+        self.begun: Callable[[], None] = lambda: None
         self.valid.value = 0
 
     def send(self, frames: Iterable[bytes]) -> None:
@@ -78,6 +81,9 @@ class Source:
         if self.driven:
             if self.ready.value:
                 self.waiting = False
+                if not self.amid:
+                    self.begun()
+                self.amid = not self.ends
             else:
                 self.stalled += 1
         if not self.waiting:
@@ -94,6 +100,7 @@ class Source:
 
     def _place(self, beat: Beat) -> None:
         data = beat.data
+        self.ends = beat.last
         if beat.count < self.width // 8:
             # What is not there may be anything.
             data |= self.rng.getrandbits(self.width) >> (8 * beat.count) << (8 * beat.count)
@@ -126,6 +133,7 @@ class Sink:
         self.parts: list[bytes] = []
         self.said: list[dict[str, int]] = []
         self.stalled = 0
+        self.bytes = 0  # that were taken
         self.ready.value = 0
 
     def edge(self) -> tuple[bytes, list[dict[str, int]]] | None:
@@ -155,6 +163,7 @@ class Sink:
             keep = int(self.keep.value)
             count = keep.bit_length()
             assert keep == (1 << count) - 1 and keep, f"keep has gaps: {keep:x}"
+        self.bytes += count
         self.parts.append(data.to_bytes(self.size, "little")[:count])
         self.said.append({name: int(signal.value) for name, signal in self.side.items()})
         if not last:

@@ -10,6 +10,7 @@ from typing import Any
 
 import cocotb
 
+from hw.tb.axil import names
 from hw.tb.bench_ends import Between, Faults, Link
 from hw.tb.bench_nic import Card, start
 from hw.tb.ends import Carrier, World, length
@@ -33,6 +34,10 @@ async def pair(dut: Any, seed: int, carrier: Carrier) -> Between:
     card = Card(dut, rng, WIDTH)
     await card.idle(FILLING)
     await card.registers.set("LRO_PATIENCE", rng.choice((160, 640, 2560)))
+    if rng.random() < 0.5:
+        await card.registers.set("CONTROL", names()["CONTROL_PACE"] | 7)
+        await card.registers.set("PACE_LIMIT", rng.choice((0, 3000, 10_000)))
+        card.port.most = rng.randint(WIDTH // 16, WIDTH // 8)
     mtu = rng.choice((1500, 1500, 9000))
     world = World(seed, 200 * WIDTH, mtu, carrier)
     share = rng.choice((0.0, 0.02, 0.05))

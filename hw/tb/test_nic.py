@@ -26,6 +26,13 @@ SEED = int(os.environ.get("HW_SEED", "1"))
 PATIENCE = 150_000
 # Cycles by which a counter may be behind.
 BEHIND = 50
+# Registers that a test changes at any moment, and how many values they may have.
+CHANGES = (
+    *(("CONTROL", 32), ("LRO_LIMIT", 65_536), ("LRO_PATIENCE", 3000)),
+    *(("PACE_LIMIT", 5000), ("PACE_EXTRA", 256), ("TIME_STEP", 1 << 27)),
+)
+# Registers that change by themselves.
+MOVING = ("PACE_IN_PORT", "TIME_LOW", "TIME_HIGH")
 # Cycles after a reset until the indirection table is written.
 FILLING = 300
 
@@ -57,6 +64,16 @@ def check_sent(it: Card, items: list[Super]) -> Counter[int]:
     return Counter(status for _, status, _ in it.transmit.done)
 
 
+def check_departures(it: Card) -> None:
+    """Each frame has one, in order, with its input and number there; the times go up."""
+    counts = [0, 0]
+    for other, (said, number, _) in zip(it.transmit.order, it.port.departures, strict=True):
+        assert (said, number) == (other, counts[other] & 0xFFFF)
+        counts[other] += 1
+    times = [time for _, _, time in it.port.departures]
+    assert times == sorted(times)
+
+
 @cocotb.test()
 async def both_ways(dut: Any) -> None:
     """Frames of every kind in both directions at once, and every counter says what was seen."""
@@ -81,6 +98,7 @@ async def both_ways(dut: Any) -> None:
         "LSO_OTHER": len(others),
         "REGISTER_REFUSED": 0,
         "RSS_PLACED": 0,
+        **dict.fromkeys(("PACE_WAITED", "PACE_LIED", "STAMP_UNTAKEN", "STAMP_CROWDED"), 0),
     }
     c = constants()
     for status in ("SENT", "REFUSED", "CUT"):
@@ -94,6 +112,7 @@ async def both_ways(dut: Any) -> None:
     for name, value in want.items():
         have = await it.registers.count(name)
         assert have == value, f"{name} is {have}, not {value}"
+    check_departures(it)
     # Of a frame that contradicts itself it is not known whether its Homa header decodes.
     have = await it.registers.count("RSS_UNDECODED")
     assert rx.undecoded <= have <= rx.undecoded + rx.events["BAD"]
@@ -128,7 +147,8 @@ async def identification(dut: Any) -> None:
                     assert await registers.write(names()[register.name], value) == SLVERR
             assert await registers.get(register.name) == register.most, register.name
         else:
-            assert register.name in fixed, f"nobody looks at {register.name}"
+            known = register.name in fixed or register.name in MOVING
+            assert known, f"nobody looks at {register.name}"
     await it.idle(BEHIND)
     assert await registers.count("REGISTER_REFUSED") == registers.refused
 
@@ -267,6 +287,64 @@ async def rx_empty(it: Card) -> None:
 
 
 @cocotb.test()
+async def pacing(dut: Any) -> None:
+    """Switched on, the port never holds more than its limit and one frame, which its register tells
+    of; a rate slows all down. Switched off, the port holds all."""
+    rng = random.Random(SEED)
+    it = await card(dut, rng, steady=True)
+    bits, port = names(), it.port
+    items = [Super(units.Rpc(1, 30_000, 30_000).data(rng), True, 1000, 0)]
+    before = 0
+    for on, limit in ((1, 2000), (0, 2000)):
+        await it.registers.set("CONTROL", bits["CONTROL_LSO"] | on * bits["CONTROL_PACE"])
+        await it.registers.set("PACE_LIMIT", limit)
+        port.most = port.longest = 0
+        it.transmit.feed(items)
+        await it.idle(6000)
+        inside = await it.registers.get("PACE_IN_PORT")
+        assert (inside > 25_000) == (not on), f"{inside} bytes in the port"
+        port.most = 5
+        while len(it.transmit.order) < before + 30 or port.told < it.transmit.sink.bytes:
+            await it.step()
+        before += 30
+        port.most = 127
+        assert (port.longest <= limit + 1200 + WIDTH // 8) == bool(on), f"{port.longest} bytes"
+        await it.idle(BEHIND)
+        assert await it.registers.get("PACE_IN_PORT") == 0
+    check_departures(it)
+    assert await it.registers.count("PACE_WAITED") > 1000
+    await it.registers.set("CONTROL", bits["CONTROL_LSO"] | bits["CONTROL_PACE"])
+    await it.registers.set("PACE_RATE", 4 << 16)
+    it.transmit.feed(items)
+    await it.idle(6000)
+    sent = len(it.transmit.order) - before
+    assert 6000 * 4 / 1200 - 5 < sent < 6000 * 4 / 1000 + 2, f"{sent} packets in 6000 cycles"
+
+
+@cocotb.test()
+async def time(dut: Any) -> None:
+    """The time goes by what the register says for each cycle, and its two words are of one
+    moment."""
+    rng = random.Random(SEED)
+    it = await card(dut, rng, steady=True)
+    for step in (4 << 24, (3 << 24) + 12_345, 255 << 24):
+        await it.registers.set("TIME_STEP", step)
+        begin = int(dut.now.value)
+        await it.idle(2000)
+        passed = int(dut.now.value) - begin
+        assert abs(passed - (2000 * step >> 24)) <= 2 * (step >> 24) + 2, f"{passed} ns"
+    it.dut.clock.now.value = (5 << 32) - 300
+    await it.idle(1)
+    low = await it.registers.get("TIME_LOW")
+    await it.idle(20)
+    high = await it.registers.get("TIME_HIGH")
+    assert (5 << 32) - 300 <= high << 32 | low < (5 << 32) + 300 + 255 * 10
+    assert high == (4 if low > 1 << 31 else 5)
+    low, high = await it.registers.get("TIME_LOW"), await it.registers.get("TIME_HIGH")
+    assert high == 5 and low < 1 << 20
+
+
+@cocotb.test()
 async def settings_change(dut: Any) -> None:
     """Switches and limits that change at any moment: nothing is lost, doubled or damaged."""
     rng = random.Random(SEED)
@@ -276,7 +354,7 @@ async def settings_change(dut: Any) -> None:
     it.transmit.feed(items)
     it.receive.send(units.traffic(rng, 250))
     while it.receive.left or len(it.transmit.done) < len(items):
-        name, most = rng.choice((("CONTROL", 16), ("LRO_LIMIT", 65_536), ("LRO_PATIENCE", 3000)))
+        name, most = rng.choice(CHANGES)
         await it.registers.set(name, rng.choice((0, most - 1, rng.randrange(most))))
         await it.idle(rng.choice((0, 10, 200)))
     await it.idle(300)

@@ -32,8 +32,8 @@ _CLASSIFY = ("homa_toeplitz", "homa_least", "homa_rss")
 _LSO = ("homa_segment_head", "homa_segment", "homa_frame_fifo", "homa_turns")
 _LRO = ("homa_lro_pkg", "homa_lro_judge", "homa_lro_store", "homa_lro_table", "homa_lro_emit")
 _NIC = (
-    *("homa_classify", "homa_lso", "homa_lro", "homa_lead", "homa_receive"),
-    *("homa_axil", "homa_registers", "homa_stats"),
+    *("homa_classify", "homa_lso", "homa_lro", "homa_lead", "homa_receive", "homa_clock"),
+    *("homa_pace", "homa_axil", "homa_registers", "homa_stats"),
 )
 
 BLOCKS = {
@@ -43,6 +43,7 @@ BLOCKS = {
         Block("homa_classify", (*_PARSER, *_CLASSIFY), ("test_classify",)),
         Block("homa_lso", (*_PARSER, *_LSO), ("test_lso",)),
         Block("homa_lro", (*_PARSER, *_LRO), ("test_lro",)),
+        Block("homa_pace", (), ("test_pace",)),
         Block("homa_nic", (*_PARSER, *_CLASSIFY, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")),
     )
 }
