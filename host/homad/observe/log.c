@@ -20,8 +20,10 @@
 #include "homa_clock.h"
 #include "log.h"
 
-/* The longest message, bytes; it is shorter than PIPE_BUF also when it is escaped. */
+/* The longest message, bytes. Escaped it may be six times as long, and is cut. */
 #define LINE 1024u
+/* What every line has room for at its end: the quote and the brace of JSON, and the newline. */
+#define TAIL 3u
 /* So many places that log are told apart, a power of two. */
 #define SITES 256u
 #define SITE_BURST 20u
@@ -106,19 +108,28 @@ static bool allowed(const char *format, u32 *left_out)
 
 /* ---- text ---- */
 
+/* struct line - a line that is being built; @cut: something had no room and was left out */
 struct line {
 	char text[4096];
 	size_t used;
+	bool cut;
 };
 
+/* Adds all of @text, or nothing if there is no room for it before the last TAIL bytes. */
 static void put(struct line *line, const char *text, size_t length)
 {
-	size_t room = sizeof(line->text) - 2 - line->used;
-
-	if (length > room)
-		length = room;
+	if (length > sizeof(line->text) - TAIL - line->used) {
+		line->cut = true;
+		return;
+	}
 	memcpy(line->text + line->used, text, length);
 	line->used += length;
+}
+
+/* Adds one character of the TAIL. */
+static void put_last(struct line *line, char c)
+{
+	line->text[line->used++] = c;
 }
 
 static void put_string(struct line *line, const char *text)
@@ -156,7 +167,7 @@ static void put_json(struct line *line, const char *text, size_t length)
 	size_t i;
 
 	put(line, "\"", 1);
-	for (i = 0; i < length; i++) {
+	for (i = 0; i < length && !line->cut; i++) {
 		u8 c = (u8)text[i];
 
 		/* Bytes beyond ASCII, which only names have, may not be UTF-8. */
@@ -168,7 +179,8 @@ static void put_json(struct line *line, const char *text, size_t length)
 			snprintf(escape, sizeof(escape), "%c", c);
 		put_string(line, escape);
 	}
-	put(line, "\"", 1);
+	if (!line->cut)
+		put(line, "\"", 1);
 }
 
 /* Returns the length of the pair at @text: it ends at the closing quote of key="...", or
@@ -213,18 +225,23 @@ static void put_json_value(struct line *line, const char *value, size_t length)
 static void put_json_pairs(struct line *line, const char *pairs)
 {
 	const char *equals;
-	size_t length;
+	size_t length, before;
 
 	for (; *pairs; pairs += length + (pairs[length] == ' ')) {
 		length = pair_length(pairs);
 		equals = memchr(pairs, '=', length);
 		if (!equals)
 			continue;
+		before = line->used;
 		put_string(line, ",");
 		put_json(line, pairs, (size_t)(equals - pairs));
 		put_string(line, ":");
 		put_json_value(line, equals + 1,
 			       (size_t)(pairs + length - equals - 1));
+		if (line->cut) {
+			line->used = before;
+			line->cut = false;
+		}
 	}
 }
 
@@ -238,8 +255,12 @@ static void build(struct line *line, int level, const char *text,
 		put_string(line, levels[level]);
 		put_string(line, "\",\"message\":");
 		put_json(line, text, strlen(text));
-		put_json_pairs(line, pairs);
-		put_string(line, "}");
+		/* A message that was cut has no quote yet, and there is no room for pairs. */
+		if (line->cut)
+			put_last(line, '"');
+		else
+			put_json_pairs(line, pairs);
+		put_last(line, '}');
 	} else {
 		put_time(line);
 		put_string(line, " ");
@@ -251,7 +272,7 @@ static void build(struct line *line, int level, const char *text,
 			put_plain(line, pairs, strlen(pairs));
 		}
 	}
-	line->text[line->used++] = '\n';
+	put_last(line, '\n');
 }
 
 static bool write_line(const struct line *line)
@@ -294,6 +315,7 @@ void homad_log(int level, const char *format, ...)
 			strcpy(pairs + used, note);
 	}
 	line.used = 0;
+	line.cut = false;
 	build(&line, level, text, pairs);
 	if (write_line(&line))
 		state.told = state.lost;
