@@ -276,6 +276,32 @@ def test_reader_that_does_not_read__loses_records_and_slows_nobody() -> None:
 
 
 @pytest.mark.sanitized
+def test_requests_during_a_trace__neither_end_it_nor_get_into_it() -> None:
+    """Only "stop" does something, and only that of the connection that traces."""
+    with one_host() as host, serving(host):
+        with Raw(host.homad.monitor) as raw, Raw(host.homad.monitor) as other:
+            raw.send({"op": "trace", "format": "records"})
+            head = raw.line()
+            assert head["trace"] == "records"
+            raw.send({"op": "snapshot"})
+            raw.send({"op": 7})
+            raw.send(b"no JSON\n")
+            assert "error" in other.ask({"op": "stop"})
+            # Answered after what this connection sent before was worked off.
+            assert other.ask({"op": "snapshot"})["homad"]["tracing"]
+            ask(host, host, 5, 2000, 1)
+            raw.send({"op": "stop"})
+            got = list(records.Reader(head["record_bytes"]).feed(raw.read()))
+        assert all(records.RX <= r.kind <= records.LOST for r in got), {r.kind for r in got}
+        assert sum(r.kind in records.PACKETS for r in got) >= 10
+        with Raw(host.homad.monitor) as raw:
+            raw.send({"op": "trace", "format": "records"})
+            assert raw.line()["trace"] == "records"
+            raw.send(b"x" * 4096)  # no more, or the end would be a reset
+            assert b"at most" not in raw.read()
+
+
+@pytest.mark.sanitized
 def test_homad_is_stopped__while_it_is_traced_and_scraped(tmp_path: Path) -> None:
     """It ends well, and so does the trace."""
     path = tmp_path / "x.json"

@@ -292,6 +292,18 @@ static void request(struct homad_viewer *v, const cJSON *json)
 			"unknown request; send {\"op\": ...} with snapshot, rpcs, peers, flows or trace");
 }
 
+/* Ends the connection of whoever sends a line that is too long. He is told, but not in the
+ * middle of a trace, where the words would be taken for a part of it. */
+static void too_long(struct homad_viewer *v)
+{
+	v->ending = true;
+	if (v->task)
+		task_end(v);
+	else
+		homad_viewer_error(v, "a request has at most %u bytes",
+				   HOMAD_VIEWER_LINE - 1);
+}
+
 /* Works off one line if there is one; returns whether there was. */
 static bool take_line(struct homad_viewer *v)
 {
@@ -300,11 +312,8 @@ static bool take_line(struct homad_viewer *v)
 	cJSON *json;
 
 	if (!end) {
-		if (v->in_len == sizeof(v->in)) {
-			homad_viewer_error(v, "a request has at most %u bytes",
-					   HOMAD_VIEWER_LINE - 1);
-			v->ending = true;
-		}
+		if (v->in_len == sizeof(v->in))
+			too_long(v);
 		return false;
 	}
 	*end = '\0';
@@ -312,7 +321,7 @@ static bool take_line(struct homad_viewer *v)
 	json = cJSON_Parse(v->in);
 	if (cJSON_IsObject(json))
 		request(v, json);
-	else
+	else if (!v->task)
 		homad_viewer_error(v, "a request is one JSON object in a line");
 	cJSON_Delete(json);
 	memmove(v->in, v->in + len, v->in_len - len);

@@ -9,7 +9,8 @@
  * is answered by one line of JSON and then by bytes without end: a capture as
  * pcapng, or records (homad_trace.h). {"op": "stop"} ends it properly, with what was
  * still in the rings and the number of records lost; closing the connection
- * ends it at once. A viewer that reads too slowly loses records, nobody waits.
+ * ends it at once. Other requests on this connection are ignored meanwhile. A viewer
+ * that reads too slowly loses records, nobody waits.
  *
  * One trace at a time: two would have to share the rings or double their cost.
  * The only timer of the slow path that ticks runs here, while a trace does.
@@ -343,8 +344,12 @@ static bool nothing_more(struct homad_viewer *v, struct homad_task *task)
 static void stop(struct homad_viewer *v, struct homad_task *task,
 		 const cJSON *request)
 {
-	(void)request; /* any request while a trace is sent means "stop" */
-	stop_recording(v->d, homa_container_of(task, struct stream, task));
+	const cJSON *op = cJSON_GetObjectItemCaseSensitive(request, "op");
+
+	/* Other requests get no answer: whoever reads the trace would take it for a part of it. */
+	if (cJSON_IsString(op) && !strcmp(op->valuestring, "stop"))
+		stop_recording(v->d,
+			       homa_container_of(task, struct stream, task));
 }
 
 static void stream_free(struct homad_viewer *v, struct homad_task *task)
