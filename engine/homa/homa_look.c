@@ -140,7 +140,9 @@ static void homa_peer_look_fill(struct homa_ctx *ctx, struct homa_peer *peer,
 	look->addr = peer->addr;
 	look->link = peer->link;
 	look->rpcs = homa_ref_read(&peer->refs) - 1;
-	look->idle_ms = (u32)homa_div64(ctx->now, 1000000) - peer->used_at_ms;
+	/* Another thread whose clock was read later may have looked for it since. */
+	look->idle_ms = homa_since_ms((u32)homa_div64(ctx->now, 1000000),
+				      HOMA_READ_ONCE(peer->used_at_ms));
 	look->seg_size = HOMA_READ_ONCE(peer->mtu_seg);
 	homa_lock(&peer->lock);
 	look->server_rpcs = peer->server_rpcs;

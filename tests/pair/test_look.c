@@ -212,6 +212,27 @@ static void look_peers__all(void **state)
 	pair_finish(w);
 }
 
+/* Whoever looks may have read the clock before another thread had to do with the peer. */
+static void look_peers__with_an_older_clock(void **state)
+{
+	struct pair_world *w = world(64, 1);
+	struct homa_look_cursor at = { 0 };
+	struct homa_peer_look found = { 0 };
+	struct homa_ctx *ctx = ctx_of(w, 0);
+
+	(void)state;
+	pair_rpc(w, 0, 1, 500000, 1);
+	pair_run_for(w, 100 * PAIR_US);
+	ctx->now -= 3000000;
+	while (!at.end && !homa_peers_look(ctx, &at, &found, 1))
+		;
+	ctx->now += 3000000;
+	assert_ptr_equal(found.link, w->hosts[0].link);
+	assert_int_equal(found.idle_ms, 0);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	pair_finish(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +242,7 @@ int main(void)
 		cmocka_unit_test(look_all__each_once),
 		cmocka_unit_test(look_all__of_a_socket),
 		cmocka_unit_test(look_peers__all),
+		cmocka_unit_test(look_peers__with_an_older_clock),
 	};
 
 	pair_test_setup();
