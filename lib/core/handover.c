@@ -51,6 +51,7 @@ int homa_export(struct homa *h, struct homa_handover *handover)
 {
 	static const char op[] = "homa_export";
 	uint8_t token[TOKEN_BYTES];
+	uint64_t serial;
 	const char *why;
 	int rc;
 
@@ -62,14 +63,16 @@ int homa_export(struct homa *h, struct homa_handover *handover)
 		return homa_fail(h, -EOPNOTSUPP,
 				 "%s: homad can keep a handle for another process, \"%s\" cannot",
 				 op, h->via);
-	rc = homa_svc_export(h->host, h->serial, token);
+	/* Another thread may close the handle while homad is asked. */
+	serial = h->serial;
+	rc = homa_svc_export(h->host, serial, token);
 	if (!rc) {
 		to_text(token, handover);
 		return 0;
 	}
 	why = homa_svc_why();
-	return why ? homa_fail_text(h->serial, op, rc, why) :
-		     homa_fail_op(h->serial, op, rc);
+	return why ? homa_fail_text(serial, op, rc, why) :
+		     homa_fail_op(serial, op, rc);
 }
 
 /* Refuse options that an imported handle brings along with it. */

@@ -9,9 +9,15 @@
 
 #define PAGE ((size_t)65536)
 
-static int result(const struct homa *h, const char *op, int rc)
+static int result(uint64_t serial, const char *op, int rc)
 {
-	return rc >= 0 ? rc : homa_fail_op(h->serial, op, rc);
+	return rc >= 0 ? rc : homa_fail_op(serial, op, rc);
+}
+
+/* Another thread may close the handle while its host is called, so this is read before. */
+static uint64_t serial_of(const struct homa *h)
+{
+	return h ? h->serial : 0;
 }
 
 static int check(const struct homa *h, const char *op)
@@ -23,6 +29,7 @@ static int check(const struct homa *h, const char *op)
 
 int homa_internal_set_region(struct homa *h, void *region, size_t bytes)
 {
+	const uint64_t serial = serial_of(h);
 	int rc = check(h, "set_region");
 
 	if (rc)
@@ -31,18 +38,19 @@ int homa_internal_set_region(struct homa *h, void *region, size_t bytes)
 		return homa_fail(h, -EINVAL,
 				 "set_region: %zu bytes; it must be a multiple of 65536 that begins at a page",
 				 bytes);
-	return result(h, "set_region",
+	return result(serial, "set_region",
 		      h->ops->set_region(h->host, region, bytes));
 }
 
 int homa_internal_release_pages(struct homa *h, const uint32_t *pages,
 				unsigned int num)
 {
+	const uint64_t serial = serial_of(h);
 	int rc = check(h, "release_pages");
 
 	if (rc || !num)
 		return rc;
-	return result(h, "release_pages",
+	return result(serial, "release_pages",
 		      h->ops->release_pages(h->host, pages, num));
 }
 
@@ -50,13 +58,16 @@ int homa_internal_rpcs(struct homa *h,
 		       void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
 		       void *arg)
 {
+	const uint64_t serial = serial_of(h);
 	int rc = check(h, "rpcs");
 
-	return rc ? rc : result(h, "rpcs", h->ops->rpcs(h->host, visit, arg));
+	return rc ? rc :
+		    result(serial, "rpcs", h->ops->rpcs(h->host, visit, arg));
 }
 
 int homa_internal_listen(struct homa *h, uint16_t port, unsigned int flags)
 {
+	const uint64_t serial = serial_of(h);
 	int rc = check(h, "listen");
 	const char *why;
 
@@ -65,20 +76,22 @@ int homa_internal_listen(struct homa *h, uint16_t port, unsigned int flags)
 	rc = h->ops->listen(h->host, port, flags);
 	why = rc ? homa_svc_why() : NULL;
 	if (why)
-		return homa_fail_text(h->serial, "listen", rc, why);
-	return result(h, "listen", rc);
+		return homa_fail_text(serial, "listen", rc, why);
+	return result(serial, "listen", rc);
 }
 
 int homa_internal_fd_edges(struct homa *h)
 {
+	const uint64_t serial = serial_of(h);
 	int rc = check(h, "fd_edges");
 
-	return rc ? rc : result(h, "fd_edges", h->ops->fd_edges(h->host));
+	return rc ? rc : result(serial, "fd_edges", h->ops->fd_edges(h->host));
 }
 
 int homa_internal_shutdown(struct homa *h)
 {
+	const uint64_t serial = serial_of(h);
 	int rc = check(h, "shutdown");
 
-	return rc ? rc : result(h, "shutdown", h->ops->shutdown(h->host));
+	return rc ? rc : result(serial, "shutdown", h->ops->shutdown(h->host));
 }

@@ -131,13 +131,16 @@ int homa_bind(struct homa *h, uint16_t port)
 
 int homa_getsockname(struct homa *h, struct sockaddr_storage *addr)
 {
+	uint64_t serial;
+
 	if (!usable(h))
 		return bad_handle(h, "homa_getsockname");
 	if (!addr)
 		return homa_fail(h, -EINVAL,
 				 "homa_getsockname: no place for the address");
 	memset(addr, 0, sizeof(*addr));
-	return result(h->serial, "homa_getsockname",
+	serial = h->serial;
+	return result(serial, "homa_getsockname",
 		      h->ops->getsockname(h->host, addr));
 }
 
@@ -493,22 +496,6 @@ void homa_release(struct homa *h, struct homa_message *msg)
 	msg->iovcnt = 0;
 }
 
-size_t homa_copy(const struct homa_message *msg, void *buf, size_t size)
-{
-	size_t done = 0;
-	int i;
-
-	for (i = 0; i < msg->iovcnt && done < size; i++) {
-		size_t n = msg->iov[i].iov_len;
-
-		if (n > size - done)
-			n = size - done;
-		memcpy((char *)buf + done, msg->iov[i].iov_base, n);
-		done += n;
-	}
-	return done;
-}
-
 int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	      const void *buf, size_t length, struct homa_message *msg,
 	      int timeout_ms)
@@ -517,7 +504,7 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	struct homa_message_out out = { .iov = &iov,
 					.iovcnt = 1,
 					.deadline = homa_until(ns(timeout_ms)) };
-	uint64_t id;
+	uint64_t id, serial;
 	int rc;
 
 	if (!msg)
@@ -528,6 +515,8 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	rc = homa_send_request(h, dest, destlen, &out, 0, HOMA_PRIVATE, &id);
 	if (rc)
 		return rc;
+	/* Another thread may close the handle while the host is called. */
+	serial = h->serial;
 	rc = receive(h, msg, id, 0, ns(timeout_ms), "homa_call");
 	if (rc == -ESHUTDOWN)
 		return rc;
@@ -535,14 +524,15 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 		/* After -EAGAIN and -EINTR nobody else will fetch this private response. */
 		h->ops->abort(h->host, id, 0);
 		return rc == -EAGAIN ?
-			       homa_fail_op(h->serial, "homa_call", -ETIMEDOUT) :
+			       homa_fail_op(serial, "homa_call", -ETIMEDOUT) :
 			       rc;
 	}
 	if (msg->kind != HOMA_ERROR)
 		return 0;
 	rc = msg->error;
-	homa_release(h, msg);
-	return homa_fail_op(h->serial, "homa_call", rc);
+	/* A failure has no bytes to give back. */
+	msg->priv[HOMA_PRIV_HELD] = 0;
+	return homa_fail_op(serial, "homa_call", rc);
 }
 
 int homa_abort(struct homa *h, uint64_t id, int error)
@@ -568,23 +558,32 @@ int homa_abort(struct homa *h, uint64_t id, int error)
 
 int homa_send_fd(struct homa *h)
 {
+	uint64_t serial;
+
 	if (!usable(h))
 		return bad_handle(h, "homa_send_fd");
-	return result(h->serial, "homa_send_fd", h->ops->send_fd(h->host));
+	serial = h->serial;
+	return result(serial, "homa_send_fd", h->ops->send_fd(h->host));
 }
 
 int homa_fd(struct homa *h)
 {
+	uint64_t serial;
+
 	if (!usable(h))
 		return bad_handle(h, "homa_fd");
-	return result(h->serial, "homa_fd", h->ops->fd(h->host));
+	serial = h->serial;
+	return result(serial, "homa_fd", h->ops->fd(h->host));
 }
 
 int homa_poll(struct homa *h)
 {
+	uint64_t serial;
+
 	if (!usable(h))
 		return bad_handle(h, "homa_poll");
-	return result(h->serial, "homa_poll", h->ops->poll(h->host));
+	serial = h->serial;
+	return result(serial, "homa_poll", h->ops->poll(h->host));
 }
 
 void homa_metrics(struct homa *h,

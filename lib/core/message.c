@@ -11,6 +11,22 @@
 #include <string.h>
 #include "libhoma_impl.h"
 
+size_t homa_copy(const struct homa_message *msg, void *buf, size_t size)
+{
+	size_t done = 0;
+	int i;
+
+	for (i = 0; i < msg->iovcnt && done < size; i++) {
+		size_t n = msg->iov[i].iov_len;
+
+		if (n > size - done)
+			n = size - done;
+		memcpy((char *)buf + done, msg->iov[i].iov_base, n);
+		done += n;
+	}
+	return done;
+}
+
 const void *homa_view(const struct homa_message *msg, void *buf, size_t size)
 {
 	int i;
