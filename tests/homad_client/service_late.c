@@ -351,6 +351,29 @@ static void attach__whose_bind_is_closed(void **state)
 	close_while_it_waits(bind_until_closed);
 }
 
+/* The pool that homad has made cannot be mapped, so the handle goes back to one that can: what
+ * homad wrote to the other one would never be read. */
+static void region__that_cannot_be_mapped(void **state)
+{
+	static u8 mine[2 << 20] __attribute__((aligned(4096)));
+	struct homa_message msg;
+	u64 id;
+
+	(void)state;
+	open_handle();
+	/* Here nothing can be mapped: the last pages of the address space are the kernel's. */
+	assert_int_equal(homa_internal_set_region(h, (void *)-(uintptr_t)(4 << 20),
+						  sizeof(mine)),
+			 -ENOMEM);
+	id = request(data, 10, 0);
+	assert_int_equal(f.attaches, 2);
+	fake_respond(&f, id >> 1, data, 100000);
+	receive(&msg, HOMA_RESPONSE);
+	assert_memory_equal(msg.iov[0].iov_base, data, 65536);
+	homa_release(h, &msg);
+	assert_int_equal(homa_internal_set_region(h, mine, sizeof(mine)), -EBUSY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +385,7 @@ int main(void)
 		T(attach__is_waited_for_as_long_as_asked),
 		T(attach__that_another_thread_waits_for),
 		T(attach__ends_without_an_answer),
+		T(region__that_cannot_be_mapped),
 		T(attach__finds_no_room),
 		T(attach__ends_with_the_handle),
 		T(attach__whose_request_is_closed),

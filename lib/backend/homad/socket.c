@@ -31,6 +31,15 @@ static void exchange(struct homa_svc *c, struct homa_svc_att *with)
 	munmap(old.out, old.pool_bytes / HOMA_SVC_GRANULE);
 }
 
+/* homad has another pool than we have, and what it puts there could not be read. The handle
+ * attaches again, with the pool that it had. */
+static void give_up(struct homa_svc *c)
+{
+	homa_gate_lock(&c->lock);
+	homa_svc_lost(c, HOMA_SVC_LOST);
+	homa_gate_unlock(&c->lock);
+}
+
 int homa_svc_set_region(void *host, void *region, size_t bytes)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_POOL, .bytes = bytes };
@@ -42,14 +51,19 @@ int homa_svc_set_region(void *host, void *region, size_t bytes)
 	pthread_mutex_lock(&c->ctl);
 	if (!c->rx_bytes && !c->att->pieces_taken)
 		rc = homa_svc_question(c, &request, &answer, &fd);
-	if (!rc && (fd < 0 || answer.pool_bytes != bytes))
-		rc = fd < 0 ? -EMFILE : -EPROTO;
-	if (!rc)
-		rc = homa_svc_map_pool(&with, fd, bytes, region);
 	if (!rc) {
-		exchange(c, &with);
-		c->region = region;
-		c->rcvbuf = bytes;
+		/* From here on homad writes to the new pool, so there is no way back. */
+		if (fd < 0 || answer.pool_bytes != bytes)
+			rc = fd < 0 ? -EMFILE : -EPROTO;
+		else
+			rc = homa_svc_map_pool(&with, fd, bytes, region);
+		if (rc) {
+			give_up(c);
+		} else {
+			exchange(c, &with);
+			c->region = region;
+			c->rcvbuf = bytes;
+		}
 	}
 	if (fd >= 0)
 		close(fd);
