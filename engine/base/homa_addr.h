@@ -34,4 +34,13 @@ static inline bool homa_addr_is_v4(const struct homa_addr *a)
 	return memcmp(a->ip, prefix, sizeof(prefix)) == 0;
 }
 
+/* Is its IP address all zeros, of either version, so that it names no host? */
+static inline bool homa_addr_is_any(const struct homa_addr *a)
+{
+	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(a->ip, any, sizeof(any)) == 0 ||
+	       memcmp(a->ip, any_v4, sizeof(any_v4)) == 0;
+}
+
 #endif

@@ -106,29 +106,23 @@ static u32 route_slot(const struct homa_addr *addr)
 
 HOMA_STATIC_ASSERT(HOMA_EMB_ROUTES == 1u << (32 - 26), "route_slot() fits");
 
-static bool unspecified(const struct homa_addr *addr)
-{
-	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
-
-	return !memcmp(addr->ip, any, 16) || !memcmp(addr->ip, any_v4, 16);
-}
-
 /* The unspecified address means this host, as it does to connect(). */
 static void name_ourselves(const struct homa_emb *e, struct homa_addr *dst)
 {
 	static const u8 loopback[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
 
-	if (likely(!unspecified(dst)))
+	if (likely(!homa_addr_is_any(dst)))
 		return;
 	memcpy(dst->ip,
-	       unspecified(&e->info->address) ? loopback : e->info->address.ip,
+	       homa_addr_is_any(&e->info->address) ? loopback :
+						     e->info->address.ip,
 	       16);
 }
 
 /* Says whether our socket is bound to an address of the other IP version. */
 static bool other_family(const struct homa_emb *e, const struct homa_addr *dst)
 {
-	return e->encap && !unspecified(&e->info->address) &&
+	return e->encap && !homa_addr_is_any(&e->info->address) &&
 	       homa_addr_is_v4(&e->info->address) != homa_addr_is_v4(dst);
 }
 

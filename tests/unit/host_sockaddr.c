@@ -49,6 +49,28 @@ static void round_trip(struct sockaddr_storage sa, u16 encap)
 				    sizeof(struct sockaddr_in6));
 }
 
+static void any__of_either_version(void **state)
+{
+	static const struct {
+		const char *text;
+		bool any;
+	} cases[] = {
+		{ "::", true },		{ "::ffff:0.0.0.0", true },
+		{ "::1", false },	{ "::ffff:0.0.0.1", false },
+		{ "fd00::", false },	{ "::ffff:127.0.0.0", false },
+		{ "::0.0.0.1", false }, { "::fffe:0:0", false },
+	};
+	struct homa_addr addr = { .encap = 54321 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < HOMA_ARRAY_SIZE(cases); i++) {
+		assert_int_equal(inet_pton(AF_INET6, cases[i].text, addr.ip), 1);
+		if (homa_addr_is_any(&addr) != cases[i].any)
+			fail_msg("%s", cases[i].text);
+	}
+}
+
 static void there_and_back(void **state)
 {
 	static const u16 ports[] = { 0, 1, 40001, 65535 };
@@ -114,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(there_and_back),
+		cmocka_unit_test(any__of_either_version),
 		cmocka_unit_test(encap__usual_port_leaves_no_trace),
 		cmocka_unit_test(encap__left_over_bytes_are_not_a_port),
 		cmocka_unit_test(to_addr__native),

@@ -28,13 +28,6 @@ int homad_dests_init(struct homad_dests *dests)
 	return n == (ssize_t)sizeof(dests->key) ? 0 : -EIO;
 }
 
-bool homad_unspecified(const struct homa_addr *addr)
-{
-	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
-
-	return !memcmp(addr->ip, any, 16) || !memcmp(addr->ip, any_v4, 16);
-}
-
 /* Returns the port of the device @ifindex that this thread serves, or else another port of
  * the device, or NULL. */
 static struct homad_port *port_over(struct homad_thread *t, int ifindex)
@@ -315,7 +308,7 @@ int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
 {
 	struct homad_dest *dest;
 
-	if (unlikely(homad_unspecified(addr))) {
+	if (unlikely(homa_addr_is_any(addr))) {
 		addr->encap = 0;
 		*port = t->d->local;
 		return 0;

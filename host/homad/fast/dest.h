@@ -86,7 +86,4 @@ void homad_ring_routes(struct homad *d);
  *  nic_way_asker; @arg is the struct homad_port. */
 int homad_ask_way(void *arg, const struct nic_way *way);
 
-/** homad_unspecified() - zeros, of either family. */
-bool homad_unspecified(const struct homa_addr *addr);
-
 #endif

@@ -445,7 +445,7 @@ int homad_session_route(struct homad_thread *t, void *arg)
 	const struct homad_dest *dest;
 
 	homad_now(t);
-	if (homad_unspecified(&q->addr)) {
+	if (homa_addr_is_any(&q->addr)) {
 		q->error = 0;
 		return 1;
 	}

@@ -214,7 +214,7 @@ static int choose_source(struct nic *nic, const struct homa_stream_end *wanted,
 	memcpy(from.ip, wanted->ip, sizeof(from.ip));
 	if (wanted->port)
 		return -EOPNOTSUPP;
-	if (homad_unspecified(&from))
+	if (homa_addr_is_any(&from))
 		return nic_source(nic, to, local);
 	if (homa_addr_is_v4(&from) != homa_addr_is_v4(to) ||
 	    !nic_has_address(nic, from.ip))
@@ -255,7 +255,7 @@ static int find_way(struct homad_thread *t, const struct homad_streams *s,
 		return rc;
 	memcpy(to.ip, c->remote.ip, sizeof(to.ip));
 	/* The kernel knows which of this host's addresses that means. */
-	if (homad_unspecified(&to))
+	if (homa_addr_is_any(&to))
 		return -EOPNOTSUPP;
 	if (nic_addr_no_host(&to))
 		return -ENETUNREACH;

@@ -47,7 +47,7 @@ int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 		return -EOPNOTSUPP;
 	memcpy(from.ip, wanted->ip, sizeof(from.ip));
 	memcpy(to.ip, pair->remote, sizeof(to.ip));
-	if (homad_unspecified(&from)) {
+	if (homa_addr_is_any(&from)) {
 		usual_source(pair->remote, pair->local);
 		return 0;
 	}
