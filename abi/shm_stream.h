@@ -59,6 +59,8 @@
 #ifndef HOMA_ABI_SHM_STREAM_H
 #define HOMA_ABI_SHM_STREAM_H
 
+#include <stdbool.h>
+
 #include "shm.h"
 
 #define HOMA_STREAM_MAGIC 0x70635448u /* "HTcp" */

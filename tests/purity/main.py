@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
+import alone  # noqa: E402
 import audit  # noqa: E402
 import calls  # noqa: E402
 import comments  # noqa: E402
@@ -51,6 +52,7 @@ def checks() -> dict[str, Check]:
     found["graph__circles_of_calls"] = calls.check_calls
     found["names__are_all_used"] = dead.check_dead
     found["names__of_data_are_all_used"] = dead.check_constants
+    found["names__public_headers_stand_alone"] = alone.check_headers
     found["names__headers_are_unique"] = names.check_headers
     found["names__no_system_header_is_hidden"] = names.check_system_headers
     found["names__tags_are_unique"] = names.check_tags

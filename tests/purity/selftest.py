@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import alone
 import audit
 import calls
 import comments
@@ -188,6 +189,11 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         {"lib/hidden.c": "int homa_hidden(void) {\n\treturn 1;\n}\n"},
         text.check_function_length,
         "hidden.c:1",
+    ),
+    "public_header_needs_another": (
+        {"abi/rings.h": "int homa_ring(bool rung);\n"},
+        alone.check_headers,
+        "abi/rings.h does not compile alone",
     ),
     "circle": (
         {"nic/a.h": '#include "b.h"\n', "nic/b.h": '#include "a.h"\n'},
