@@ -144,12 +144,13 @@ void pair_drain(struct pair_world *w, u64 limit)
 	}
 }
 
-/* Every page of @s is free, out, or exactly one RPC's; promises add up. */
-static void check_pages(struct pair_host *h, const struct pair_sock *s, bool exact)
+/* Every page of @s is free, out, or exactly one RPC's; promises add up. Returns the number of
+ * RPCs. */
+static u32 check_pages(struct pair_host *h, const struct pair_sock *s, bool exact)
 {
 	const struct homa_pool *pool = s->pool;
 	u32 words = pool->num_pages * (HOMA_BPAGE_SIZE / 64 / 64);
-	u32 i, out = 0, owed = 0, num_long = 0, gaps = 0;
+	u32 i, out = 0, owed = 0, num_long = 0, gaps = 0, rpcs = 0;
 	u64 *bits = malloc(words * sizeof(*bits));
 	struct homa_list *pos;
 
@@ -158,6 +159,7 @@ static void check_pages(struct pair_host *h, const struct pair_sock *s, bool exa
 		const struct homa_rpc *rpc =
 			homa_list_entry(pos, struct homa_rpc, sock_rpcs);
 
+		rpcs++;
 		owed += rpc->owed;
 		gaps += rpc->ranges.gaps;
 		num_long += homa_list_linked(&rpc->holding) && rpc->num_pages > 1;
@@ -199,15 +201,17 @@ static void check_pages(struct pair_host *h, const struct pair_sock *s, bool exa
 		   "host %u port %u: %u pages promised, not %u, to %u messages, not %u",
 		   h->index, s->port, s->sock->owed, owed, s->sock->num_long,
 		   num_long);
+	return rpcs;
 }
 
-void pair_check_pages(struct pair_host *h, bool exact)
+u32 pair_check_pages(struct pair_host *h, bool exact)
 {
-	u32 i;
+	u32 i, rpcs = 0;
 
 	for (i = 0; i < PAIR_MAX_SOCKS; i++)
 		if (h->socks[i].open && h->socks[i].pool)
-			check_pages(h, &h->socks[i], exact);
+			rpcs += check_pages(h, &h->socks[i], exact);
+	return rpcs;
 }
 
 static void audit_pool(struct pair_host *h, struct pair_sock *s)

@@ -337,7 +337,7 @@ struct pair_host {
 	struct pair_alloc mem;
 	u32 live[PAIR_MEM_KINDS];
 	u32 pins; /* delayed copies and transmissions */
-	u32 polls;
+	u32 polls, check_polls; /* so many; the receive pages are looked at when they are as many */
 	u64 metrics[HOMA_M_COUNT]; /* of former lives */
 	u64 tx_packets, tx_bytes, rx_delivered;
 };
@@ -560,8 +560,9 @@ extern void (*pair_fail_hook)(const char *text);
 /** pair_drain() - run until nothing lives; fails after @limit ns */
 void pair_drain(struct pair_world *w, u64 limit);
 /** pair_check_pages() - every receive page is free, out, or exactly one RPC's; not
- *  @exact: an application is about to write down what it was given */
-void pair_check_pages(struct pair_host *h, bool exact);
+ *  @exact: an application is about to write down what it was given. Returns how many RPCs the
+ *  sockets have. */
+u32 pair_check_pages(struct pair_host *h, bool exact);
 /** pair_quiet() - has every RPC ended that is the engines' to end? */
 bool pair_quiet(struct pair_world *w);
 /** pair_finish() - drain, audit, free the world */

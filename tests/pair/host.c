@@ -13,7 +13,10 @@
 #define SPARE_RPCS 4
 #define SPARE_PEERS 2
 #define SPARE_RANGES 8
-#define CHECK_POLLS 256 /* one in so many looks at who has which receive page */
+/* One poll in so many looks at who has which receive page, and fewer while there are more RPCs,
+ * so that the checks cost a run no more than a part of its time. */
+#define CHECK_POLLS 256u
+#define CHECK_RPCS_PER_POLL 8u
 
 #define USED_MEMORY 6 /* as the state of an RPC: dead (homa_impl.h) */
 
@@ -338,7 +341,12 @@ void pair_poll(struct pair_host *h)
 	tx_loop(h);
 	host_retire(h);
 	host_refill(h, h->ctx.spare_rpcs == 0 && !h->world->cfg.starve);
-	if (++h->polls % CHECK_POLLS == 0)
-		pair_check_pages(h, false);
+	if (++h->polls >= h->check_polls) {
+		u32 rpcs = pair_check_pages(h, false);
+
+		h->check_polls =
+			h->polls +
+			homa_max_u32(CHECK_POLLS, rpcs / CHECK_RPCS_PER_POLL);
+	}
 	h->polling = false;
 }
