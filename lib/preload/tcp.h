@@ -76,8 +76,6 @@ struct homa_pl_wanted {
 	unsigned int bits;
 	/* If the stream is ready to be read only, the thread waits for so many bytes. */
 	size_t least;
-	/* If fewer bytes than @least fill the buffer, wait a while, because it may grow. */
-	bool may_grow;
 };
 
 /* ---- tcp_wait.c ---- */

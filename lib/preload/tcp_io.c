@@ -121,13 +121,11 @@ static size_t least_of(const struct homa_pl_sock *s, size_t wanted, int flags)
 static bool enough(const struct homa_pl_wanted *w)
 {
 	struct homa_stream *stream = w->s->tcp->stream;
-	struct iovec piece[2];
 
 	if (HOMA_PL_LIKELY(w->least <= 1) || w->s->tcp->shut_read ||
 	    (homa_stream_ready(stream) & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)))
 		return true;
-	return w->may_grow ? homa_stream_arrived(stream, piece) >= w->least :
-			     homa_pl_tcp_has(stream, w->least);
+	return homa_pl_tcp_has(stream, w->least);
 }
 
 /* Read what is there, or wait for it. Of a wait that ends early, -HOMA_PL_RESTART is returned if
@@ -136,8 +134,7 @@ static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n,
 			 int flags, int64_t until)
 {
 	struct homa_pl_wanted w = { s, HOMA_STREAM_IN | HOMA_STREAM_EOF,
-				    least_of(s, total(iov, n), flags),
-				    (flags & MSG_PEEK) && (flags & MSG_WAITALL) };
+				    least_of(s, total(iov, n), flags) };
 	bool waits = may_wait(s, flags);
 	ssize_t rc;
 	int wait;
@@ -284,7 +281,7 @@ static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov, int n
 static ssize_t write_rest(struct homa_pl_sock *s, const struct iovec *iov,
 			  int n, size_t done, struct iovec *rest)
 {
-	struct homa_pl_wanted w = { s, HOMA_STREAM_OUT, 0, false };
+	struct homa_pl_wanted w = { s, HOMA_STREAM_OUT, 0 };
 	int64_t until = homa_pl_until(s->sndtimeo);
 	unsigned int ran = homa_pl_signals.ran;
 	size_t wanted = total(iov, n);

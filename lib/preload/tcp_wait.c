@@ -21,6 +21,8 @@
 #define NEWS 64 /* streams with news that are taken at once */
 /* A buffer that does not grow for so long stays as it is. */
 #define GROWS_NS 50000000
+/* With so many bytes it does not grow before some are read. */
+#define USUAL_BYTES 32768
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -475,7 +477,8 @@ bool homa_pl_tcp_has(struct homa_stream *stream, size_t least)
 	struct iovec piece[2];
 	size_t bytes = homa_stream_arrived(stream, piece);
 
-	return bytes >= least || (bytes && homa_stream_is_full(stream));
+	return bytes >= least ||
+	       (bytes >= USUAL_BYTES && homa_stream_is_full(stream));
 }
 
 static bool is_ready(void *arg)
@@ -483,7 +486,6 @@ static bool is_ready(void *arg)
 	const struct homa_pl_wanted *w = arg;
 	struct homa_stream *stream = w->s->tcp->stream;
 	unsigned int ready = homa_stream_ready(stream) & w->bits;
-	struct iovec piece[2];
 
 	/* Another thread may have shut it down. */
 	if ((w->s->tcp->shut_read && (w->bits & HOMA_STREAM_IN)) ||
@@ -491,8 +493,7 @@ static bool is_ready(void *arg)
 		return true;
 	if (ready != HOMA_STREAM_IN || w->least <= 1)
 		return ready;
-	return w->may_grow ? homa_stream_arrived(stream, piece) >= w->least :
-			     homa_pl_tcp_has(stream, w->least);
+	return homa_pl_tcp_has(stream, w->least);
 }
 
 static void put(void *s)
@@ -527,7 +528,7 @@ static int64_t look_again(const struct homa_pl_wanted *w, struct growing *g,
 	struct iovec piece[2];
 	size_t bytes;
 
-	if (!w->may_grow || !homa_stream_is_full(w->s->tcp->stream))
+	if (w->least <= 1 || !homa_stream_is_full(w->s->tcp->stream))
 		return until;
 	bytes = homa_stream_arrived(w->s->tcp->stream, piece);
 	if (bytes != g->bytes)
@@ -573,7 +574,7 @@ int homa_pl_wait_once(struct homa_pl_wanted *w, int64_t until)
 
 int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, int64_t until)
 {
-	struct homa_pl_wanted w = { s, bits, 0, false };
+	struct homa_pl_wanted w = { s, bits, 0 };
 	int rc;
 
 	do
