@@ -5,6 +5,7 @@
  * the context, moved to the link's ring in one go, encoded when pulled. None
  * of them must arrive; a full ring drops and counts.
  */
+#include "homa_from.h"
 #include "homa_impl.h"
 
 struct homa_ctrl *homa_ctrl_to(struct homa_ctx *ctx, struct homa_link *link,
@@ -20,6 +21,7 @@ struct homa_ctrl *homa_ctrl_to(struct homa_ctx *ctx, struct homa_link *link,
 	ctrl->dst = *dst;
 	ctrl->type = type;
 	ctrl->num = 0;
+	ctrl->from = (struct homa_from){ { 0, 0 } };
 	return ctrl;
 }
 
@@ -32,6 +34,8 @@ struct homa_ctrl *homa_ctrl_rpc(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	ctrl->sport = rpc->sport;
 	ctrl->dport = rpc->dport;
 	ctrl->sender_id = rpc->id;
+	if (ctx->engine->limits.rpc_from)
+		ctrl->from = *homa_rpc_from(rpc);
 	return ctrl;
 }
 
@@ -125,6 +129,7 @@ void homa_ctrl_again(struct homa_ctx *ctx, const struct homa_tx_desc *desc)
 	ctrl->sport = p.hdr.sport;
 	ctrl->dport = p.hdr.dport;
 	ctrl->sender_id = p.hdr.sender_id;
+	ctrl->from = desc->from;
 	switch (p.hdr.type) {
 	case HOMA_RPC_UNKNOWN:
 		ctrl->offset = homa_wire_up(desc->hdr);

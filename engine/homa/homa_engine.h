@@ -187,12 +187,10 @@ struct homa_rpc *homa_rpc_hold(struct homa_ctx *ctx, u64 id,
 void homa_rpc_hold_more(struct homa_rpc *rpc);
 /** homa_rpc_release() - end one hold of an RPC. */
 void homa_rpc_release(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/** homa_ctx_next_rpc() - the spare RPC that the next homa_rpc_send() or homa_rx() of this
- *  context uses, as its private bytes: the host writes there what other threads need as soon
- *  as they see the RPC. NULL: there is no spare. */
+/** homa_ctx_next_rpc() - the spare RPC that the next homa_rpc_send() of this context uses, as
+ *  its private bytes: the host writes there what other threads need as soon as they see the
+ *  RPC. NULL: there is no spare. */
 void *homa_ctx_next_rpc(struct homa_ctx *ctx);
-/** homa_ctx_rpc_after() - the spare RPC that is used after @spare, for a batch of packets. */
-void *homa_ctx_rpc_after(struct homa_rpc *spare);
 
 /* ---- sockets ---- */
 

@@ -207,6 +207,7 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 	desc->dst = ctrl->dst;
 	desc->rpc = NULL;
 	desc->link = link;
+	desc->from = ctrl->from;
 	desc->offset = 0;
 	desc->length = 0;
 	desc->seg_size = 0;

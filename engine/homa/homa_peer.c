@@ -6,6 +6,7 @@
  * are taken only there. A hostile sender can fill the table with addresses,
  * so it is capped and the longest idle go first.
  */
+#include "homa_from.h"
 #include "homa_impl.h"
 
 u64 homa_addr_key_new(struct homa_ctx *ctx, const struct homa_addr *addr)
@@ -256,8 +257,8 @@ struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 		return homa_peer_find_or_make(ctx, link, addr, create);
 	seen = homa_peer_seen(ctx, addr);
 	peer = *seen;
-	if (likely(peer && homa_peer_is(peer, link, addr) &&
-		   homa_ref_get_live(&peer->refs))) {
+	/* With the reference it stays what it is; without, it may become another peer. */
+	if (likely(peer && homa_ref_get_live(&peer->refs))) {
 		if (likely(homa_peer_is(peer, link, addr))) {
 			HOMA_WRITE_ONCE(peer->used_at_ms, homa_now_ms(ctx));
 			return peer;
@@ -356,6 +357,8 @@ void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	if (n < HOMA_MAX_ACKS) {
 		peer->ack_ids[n] = rpc->id;
 		peer->ack_ports[n] = rpc->dport;
+		if (ctx->engine->limits.rpc_from)
+			peer->ack_from = *homa_rpc_from(rpc);
 		HOMA_WRITE_ONCE(peer->num_acks, (u8)(n + 1));
 		homa_unlock(&peer->lock);
 		if (unlikely(!HOMA_READ_ONCE(peer->owes)))
@@ -401,6 +404,7 @@ static void homa_peer_send_acks(struct homa_ctx *ctx, struct homa_peer *peer,
 	ctrl->sport = sport;
 	ctrl->dport = acks[0].server_port;
 	ctrl->sender_id = acks[0].client_id;
+	ctrl->from = peer->ack_from;
 	ctrl->num = (u16)(n - 1);
 	for (i = 1; i < n; i++) {
 		ctrl->acks.ids[i - 1] = acks[i].client_id;

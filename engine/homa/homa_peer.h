@@ -73,6 +73,8 @@ struct homa_peer {
 	/* These ids of our RPCs with it are done, and it does not know; the newest last.
 	 * Peer lock. */
 	u64 ack_ids[HOMA_MAX_ACKS];
+	/* The address of ours that the last of them was sent from; peer lock. */
+	struct homa_from ack_from;
 	/* The server's port of each of @ack_ids. */
 	u16 ack_ports[HOMA_MAX_ACKS];
 	/* So many of its messages are active; grant lock. */
@@ -99,7 +101,7 @@ struct homa_peer {
 	/* Links it into homa_grants.peers; grant lock. */
 	struct homa_heap_node grant_node;
 };
-HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 296,
+HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 312,
 		   "peer state grew");
 
 /*

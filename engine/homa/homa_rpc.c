@@ -4,6 +4,7 @@
  * and has a deadline in its shard's wheel while it waits for its peer. How it ends
  * is in homa_rpc_end.c.
  */
+#include "homa_from.h"
 #include "homa_owner.h"
 
 struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
@@ -101,6 +102,8 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 	rpc->sport = homa_sock_port(sock);
 	rpc->dport = dport;
 	rpc->flags = flags;
+	if ((id & 1) && engine->limits.rpc_from)
+		*homa_rpc_from(rpc) = ctx->heard_at;
 	homa_lock(&sock->lock);
 	closing = sock->closing;
 	if (!closing) {
@@ -148,12 +151,6 @@ void homa_event_add(struct homa_ctx *ctx, struct homa_rpc *rpc)
 void *homa_ctx_next_rpc(struct homa_ctx *ctx)
 {
 	return ctx->spare_rpc ? homa_rpc_priv(ctx->spare_rpc) : NULL;
-}
-
-void *homa_ctx_rpc_after(struct homa_rpc *spare)
-{
-	spare = (struct homa_rpc *)spare->hash.next;
-	return spare ? homa_rpc_priv(spare) : NULL;
 }
 
 /* ---- small things hosts ask ---- */

@@ -237,6 +237,7 @@ struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx, struct homa_link *link,
 	ctrl->sport = hdr->dport;
 	ctrl->dport = hdr->sport;
 	ctrl->sender_id = hdr->sender_id ^ 1;
+	ctrl->from = ctx->heard_at;
 	if (type == HOMA_RPC_UNKNOWN)
 		ctrl->offset = homa_life_up(ctx);
 	return ctrl;

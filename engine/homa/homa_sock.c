@@ -33,7 +33,8 @@ static bool homa_sock_is_head(const struct homa_engine *engine,
 	       homa_sock_buckets(&engine->limits) * sizeof(*pos);
 }
 
-/* Finds a socket without the table's lock; NULL: it may be there all the same. */
+/* Finds a socket without the table's lock and without a reference; NULL: it may be there
+ * all the same. */
 static struct homa_sock *homa_sock_glance(struct homa_engine *engine, u16 port)
 {
 	struct homa_list *pos;
@@ -47,7 +48,7 @@ static struct homa_sock *homa_sock_glance(struct homa_engine *engine, u16 port)
 		if (unlikely(homa_sock_is_head(engine, pos)))
 			return NULL;
 		if (HOMA_READ_ONCE(sock->port) == port)
-			return homa_ref_get_live(&sock->refs) ? sock : NULL;
+			return sock;
 	}
 	return NULL;
 }
@@ -58,7 +59,7 @@ struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port)
 
 	if (HOMA_RCU)
 		sock = homa_sock_glance(engine, port);
-	if (sock)
+	if (sock && homa_ref_get_live(&sock->refs))
 		return sock;
 	homa_lock(&engine->sock_lock);
 	sock = homa_sock_lookup(engine, port);
@@ -261,8 +262,14 @@ bool homa_pool_low(const struct homa_sock *sock)
 
 struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port)
 {
-	struct homa_sock *sock = homa_sock_find(ctx->engine, port);
+	struct homa_sock *sock = NULL;
 
+	/* It was there a moment ago, which is all that the caller wants to know. */
+	if (HOMA_RCU)
+		sock = homa_sock_glance(ctx->engine, port);
+	if (sock)
+		return sock;
+	sock = homa_sock_find(ctx->engine, port);
 	if (sock)
 		homa_sock_put(sock);
 	return sock;

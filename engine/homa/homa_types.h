@@ -21,6 +21,14 @@ struct homa_segment;
 #define HOMA_NEVER ((u64)-1) /* a time that does not come */
 
 /*
+ * struct homa_from - which of a host's addresses packets leave from; bytes of the host's,
+ * which the engine only copies. All 0: the host chooses.
+ */
+struct homa_from {
+	u64 word[2];
+};
+
+/*
  * Time from @then to @now, ns. A time that another CPU wrote may be a little ahead of
  * this caller's, who looked at the clock before: then no time has passed.
  */
@@ -112,6 +120,9 @@ extern const struct homa_metric_info homa_metric_table[HOMA_M_COUNT];
  * @sock_priv: private bytes of the host behind each socket, see homa_sock_priv().
  * @peer_priv: private bytes of the host behind each peer.
  * @rpc_priv: private bytes of the host behind each RPC, see homa_rpc_priv().
+ * @rpc_from: 1: those begin with a struct homa_from, which control packets about the RPC
+ *	get. At a server it is homa_ctx.heard_at of its request; at a client the host writes it
+ *	before homa_rpc_send() (homa_ctx_next_rpc()).
  */
 struct homa_limits {
 	u32 shards;
@@ -125,6 +136,7 @@ struct homa_limits {
 	u32 sock_priv;
 	u32 peer_priv;
 	u32 rpc_priv;
+	u32 rpc_from;
 };
 
 /*
@@ -256,6 +268,7 @@ enum homa_tx_result {
  * @dst: address of the receiver.
  * @rpc: RPC of the message, which is held until homa_tx_done(); NULL: a control packet.
  * @link: link on which it is sent.
+ * @from: address that a control packet leaves from; of DATA the host knows it.
  * @offset: offset of the first byte in the message; only of DATA.
  * @length: number of message bytes; 0 in a control packet.
  * @seg_size: message bytes in each packet; @length <= @seg_size means one packet.
@@ -271,6 +284,7 @@ struct homa_tx_desc {
 	struct homa_addr dst;
 	struct homa_rpc *rpc;
 	struct homa_link *link;
+	struct homa_from from;
 	u32 offset;
 	u32 length;
 	u32 seg_size;
@@ -343,6 +357,8 @@ struct homa_ctrl {
 	struct homa_addr dst;
 	/* Ports of the sender and of the receiver, as the packet says. */
 	u16 sport, dport;
+	/* Address of ours that it leaves from. */
+	struct homa_from from;
 	/* Id of the RPC at the sender. */
 	u64 sender_id;
 	/* Type of the packet, an enum homa_type. */
@@ -391,7 +407,7 @@ struct homa_addr_key {
 /*
  * struct homa_ctx - one caller of the engine (a CPU, a thread)
  *
- * The host writes @now, @cpu and @tx_now; the other fields are the engine's.
+ * The host writes @now, @cpu, @heard_at and @tx_now; the other fields are the engine's.
  */
 struct homa_ctx {
 	/* The engine that is called. */
@@ -404,6 +420,9 @@ struct homa_ctx {
 	u32 cpu;
 	/* Number of entries of @ctrl that are used. */
 	u32 num_ctrl;
+	/* Which address the packets came to that homa_rx() is given: what answers them leaves
+	 * from there. */
+	struct homa_from heard_at;
 	/* Where homa_rpc_send() and homa_rpc_reply() may write the packet of a message
 	 * that has only one, if no other is before it. If they do so they set this to
 	 * NULL, and the host sends the packet as if it came from homa_tx(). The host

@@ -201,9 +201,9 @@ struct homak_dev *homak_dev_get(struct homak_net *hnet, struct net_device *dev)
 
 struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 				const struct homa_addr *to, u32 *mtu,
-				struct in6_addr *local)
+				struct in6_addr *local, struct homak_route **way)
 {
-	const struct homak_route *route;
+	struct homak_route *route = NULL;
 	struct homak_dev *hdev;
 	struct dst_entry *dst;
 
@@ -223,6 +223,7 @@ struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 			hdev = ERR_PTR(-ENETDOWN);
 	}
 	rcu_read_unlock();
+	*way = route;
 	return hdev;
 }
 

@@ -217,7 +217,6 @@ void homak_leave(struct homak_cpu *cpu)
 		homak_work_off(cpu);
 	if (unlikely(READ_ONCE(cpu->hnet->timer_rests)))
 		homak_timer_want(cpu->hnet);
-	cpu->heard = NULL;
 	cpu->in = false;
 	homak_disown_bh();
 }

@@ -76,7 +76,7 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
 struct homak_settings {
 	/* How long recvmsg() polls before it sleeps, us. */
 	u32 poll_usecs;
-	/* Packets are taken before routing where nothing forbids it (input_route.c). */
+	/* Packets are taken before routing where nothing forbids it (prerouting.c). */
 	u32 early_path;
 	/* How many bytes of unfinished outgoing messages a socket may have. */
 	u32 wmem_max;
@@ -101,23 +101,12 @@ struct homak_settings {
 
 /* ---- per network namespace ---- */
 
-/* struct homak_ends - the two ends of a packet that came */
-struct homak_ends {
-	/* The host that it came from. */
-	struct homa_addr src;
-	/* The address of ours that it came to, an IPv4 address in IPv6's mapped form. If it
-	 * is all 0, routing chooses the address that we answer from. */
-	struct in6_addr local;
-};
-
 /* struct homak_cpu - how one CPU calls a namespace's engine; the CPU's owner (homa_own.h) has
  * it for himself */
 struct homak_cpu {
 	/* The engine's context: spare memory, events, counters. */
 	struct homa_ctx ctx;
 	struct homak_net *hnet;
-	/* The ends of the packets that the engine is being given; NULL: of none. */
-	const struct homak_ends *heard;
 	/* Somebody is between homak_enter() and homak_leave(), which must not nest. */
 	bool in;
 	/* The host's counters. Other CPUs may add to them, too; see homak_host_count_at(). */
@@ -159,11 +148,12 @@ struct homak_dev {
 
 #define HOMAK_DEV_BUCKETS 32u
 #define HOMAK_USER_BITS 5
-struct homak_routes; /* the cache of routes; route.c */
-struct homak_encap;  /* the UDP socket and the hooks of both disguises */
-struct homak_early;  /* the input routes of a CPU; input_route.c */
-struct homak_sysctl; /* the tables of settings; sysctl.c */
-struct homak_user;   /* a user who has sockets; user.c */
+struct homak_route;    /* a way to a peer, remembered; homa_tx.h */
+struct homak_routes;   /* the cache of routes; route.c */
+struct homak_encap;    /* the UDP socket and the hooks of both disguises */
+struct homak_rx_flows; /* flows that a CPU remembers; homa_flow.h */
+struct homak_sysctl;   /* the tables of settings; sysctl.c */
+struct homak_user;     /* a user who has sockets; user.c */
 
 /* struct homak_net - Homa in a network namespace */
 struct homak_net {
@@ -205,7 +195,7 @@ struct homak_net {
 	atomic_t moved;
 	struct homak_routes *routes;
 	struct homak_encap *encap;
-	struct homak_early __percpu *early;
+	struct homak_rx_flows __percpu *flows;
 	struct homak_sysctl *sysctl;
 };
 
@@ -326,11 +316,11 @@ struct homak_dev *homak_dev_get(struct homak_net *hnet, struct net_device *dev);
 /**
  * homak_dev_out() - finds the way of packets to @dst, for sendmsg(): returns the device,
  * and writes the path's @mtu and our address to @local. RCU read side, bottom halves off.
- * Errors are returned as ERR_PTR, -ENETUNREACH for one.
+ * Errors are returned as ERR_PTR, -ENETUNREACH for one. @way: out, for homak_xmit_now().
  */
 struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 				const struct homa_addr *dst, u32 *mtu,
-				struct in6_addr *local);
+				struct in6_addr *local, struct homak_route **way);
 #define HOMAK_DEV_LINK ALIGN(sizeof(struct homak_dev), 64)
 /** homak_dev_of() - returns the struct of a link, which lies HOMAK_DEV_LINK bytes before it. */
 static inline struct homak_dev *homak_dev_of(struct homa_link *link)
@@ -357,8 +347,10 @@ void homak_devs_derive(struct homak_net *hnet);
  * and homak_leave().
  */
 void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev);
-/** homak_xmit_now() - sends the packet that the engine put into homa_ctx.tx_now. */
-void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc);
+/** homak_xmit_now() - sends the packet that the engine put into homa_ctx.tx_now. @way: what
+ *  homak_dev_out() found since homak_enter(), or NULL. */
+void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
+		    struct homak_route *way);
 /** homak_xmit_all() - does homak_xmit() for every device of the namespace. */
 void homak_xmit_all(struct homak_cpu *cpu);
 

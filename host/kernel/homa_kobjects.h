@@ -38,12 +38,13 @@ enum homak_rpc_list {
 
 /* struct homak_rpc - the host's bytes of an RPC of the engine */
 struct homak_rpc {
-	/* The RPC whose bytes these are; set when the memory is allocated. */
-	struct homa_rpc *rpc;
 	/* The address of ours that all of its packets leave from. At a server it is the one
 	 * that the request came to, at a client the one that routing chose for the request.
-	 * It is set before the engine makes the RPC of this memory (homa_ctx_next_rpc()). */
+	 * It is set before the engine makes the RPC of this memory (homa_ctx_next_rpc()),
+	 * which reads it here, at the beginning (homa_limits.rpc_from). */
 	struct in6_addr local;
+	/* The RPC whose bytes these are; set when the memory is allocated. */
+	struct homa_rpc *rpc;
 	/* The outgoing message. It is set before the engine knows of it, and freed when the
 	 * engine retires the RPC. */
 	struct homak_msg *msg;
@@ -72,6 +73,9 @@ struct homak_rpc {
 	 * the others. */
 	struct homak_waiter *waiter;
 };
+
+static_assert(!offsetof(struct homak_rpc, local) &&
+	      sizeof(struct in6_addr) == sizeof(struct homa_from));
 
 /* What the reader needs of a packet that waits to be copied. It lies in skb->cb, which has
  * 48 bytes; homak_inbox_data() writes it. */

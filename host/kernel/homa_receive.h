@@ -20,10 +20,11 @@
 struct sk_buff *homak_gso_segment(struct sk_buff *skb,
 				  netdev_features_t features);
 
-/** homak_rx_routed() - does the same as homak_rx_skb(). @looked_up says that routing was asked
- *  about this very buffer, so that the early path can learn from the answer. */
+/** homak_rx_routed() - does the same as homak_rx_skb(). @hdev is the struct of its device if
+ *  that is known, else NULL. @looked_up says that routing was asked about this very buffer, so
+ *  that a flow can be learned from the answer. */
 void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
-		     bool looked_up);
+		     struct homak_dev *hdev, bool looked_up);
 
 /** homak_policy_in() - says whether the socket that @skb is for may have it. Called between
  *  homak_enter() and homak_leave(), with skb->data at the Homa header. policy.c */
@@ -61,17 +62,14 @@ void homak_disguise_off(struct net *net);
 int homak_early_on(struct homak_net *hnet);
 void homak_early_off(struct homak_net *hnet);
 
-/* input_route.c */
-/** homak_early_make() - gives the namespace empty tables; 0 or -ENOMEM; may sleep. */
-int homak_early_make(struct homak_net *hnet);
-/** homak_early_free() - takes them away, when no packet can use them any more; may sleep. */
-void homak_early_free(struct homak_net *hnet);
-/** homak_early_find() - returns the remembered input route of @skb, borrowed for this RCU read
- *  side; NULL: IP must look. */
-struct dst_entry *homak_early_find(struct homak_net *hnet,
-				   const struct sk_buff *skb);
-/** homak_early_learn() - remembers the route of @skb, which came to us by IP's way. Bottom
- *  halves are off, and skb->data is at the Homa header. */
-void homak_early_learn(struct homak_net *hnet, const struct sk_buff *skb);
+/* flow.c */
+/** homak_flows_make() - gives the namespace empty tables; 0 or -ENOMEM; may sleep. */
+int homak_flows_make(struct homak_net *hnet);
+/** homak_flows_free() - takes them away, when no packet can use them any more; may sleep. */
+void homak_flows_free(struct homak_net *hnet);
+/** homak_flow_learn() - remembers how @skb came to us by IP's way from @hdev. Bottom halves are
+ *  off, and skb->data is at the Homa header. */
+void homak_flow_learn(struct homak_net *hnet, struct homak_dev *hdev,
+		      const struct sk_buff *skb);
 
 #endif

@@ -12,22 +12,22 @@
 
 #include "homa_kernel.h"
 
-/* What decides about a route. */
+/*
+ * struct homak_route_key - what a route is found by, in words that are compared without a
+ *	branch: the destination with its UDP port, the device that the socket is bound to,
+ *	the address of ours (0: routing chooses one), the routing domain's device, and the
+ *	socket's mark, owner and name for a security module
+ */
 struct homak_route_key {
-	/* The destination, with the UDP port if the packets are disguised. */
-	struct homa_addr dst;
-	/* The device that the socket is bound to; 0: routing chooses one. Link-local
-	 * addresses name their device themselves. */
-	int ifindex;
-	/* The address of ours that the packets come from; 0: routing chooses one. */
-	struct in6_addr local;
-	/* The device of the routing domain (VRF) that we are in; 0: none. */
-	int master;
-	/* The socket's mark and owner; 0 and root where there is no socket. */
-	u32 mark;
-	u32 uid;
-	/* What a security module calls the socket's flows. */
-	u32 secid;
+	u64 w[7];
+};
+
+/* Does routing choose our address by itself as it does when it is given this very one? Only
+ * then packets of an RPC may go by the way on which its sendmsg() found the address. */
+enum homak_route_same {
+	HOMAK_ROUTE_UNKNOWN = 0,
+	HOMAK_ROUTE_SAME,
+	HOMAK_ROUTE_OTHER,
 };
 
 /* struct homak_route - one slot of a CPU's cache of routes; used with bottom halves off */
@@ -35,19 +35,21 @@ struct homak_route {
 	/* Holds a reference; NULL: the slot is empty. Anyone may take it away by xchg(), so
 	 * it is read once, inside an RCU read side that lasts as long as its use. */
 	struct dst_entry *dst;
+	/* When dst_check() last agreed; a time of homa_ctx.now, ns. */
+	u64 checked_at;
+	struct homak_route_key key;
 	/* dst_check() wants it back. */
 	u32 cookie;
 	/* Length of the IP header below, in bytes. */
 	u16 ip_len;
-	/* When dst_check() last agreed; a time of homa_ctx.now, ns. */
-	u64 checked_at;
-	struct homak_route_key key;
+	/* An enum homak_route_same, if the key has no address of ours. */
+	u8 same;
 	/* The header that packets begin with: addresses, protocol and hop limit. */
 	union {
 		struct iphdr v4;
 		struct ipv6hdr v6;
 	};
-};
+} ____cacheline_aligned;
 
 static inline bool homak_route_v4(const struct homak_route *route)
 {
@@ -56,13 +58,13 @@ static inline bool homak_route_v4(const struct homak_route *route)
 
 /**
  * homak_route_get() - the way for packets from @hdev's link and our address @local to
- * @dst; @sk: whose, or NULL. RCU read side, bottom halves off. ERR_PTR: none. @slot: out.
+ * @to; @sk: whose, or NULL. RCU read side, bottom halves off. ERR_PTR: none. @slot: out.
  */
 struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
-				  const struct homa_addr *dst,
+				  const struct homa_addr *to,
 				  const struct in6_addr *local,
 				  const struct sock *sk,
-				  const struct homak_route **slot);
+				  struct homak_route **slot);
 
 /** homak_tx_out() - as ip_local_out() or ip6_local_out(), sooner if possible; @skb
  *  has no IP options and is no longer than the path's MTU, or GSO. neigh_xmit.c */
@@ -104,7 +106,7 @@ struct homak_tx_piece {
 	const struct homa_tx_desc *desc;
 	/* Where it goes. */
 	struct dst_entry *dst;
-	const struct homak_route *route;
+	struct homak_route *route;
 	/* The socket that sends it; NULL: a control packet about no RPC. */
 	struct sock *sk;
 	/* Where the payload lies. */

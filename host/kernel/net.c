@@ -27,6 +27,7 @@ struct homa_limits homak_limits __ro_after_init = {
 	.tell_gone = 1,
 	.sock_priv = sizeof(void *),
 	.rpc_priv = sizeof(struct homak_rpc),
+	.rpc_from = 1,
 };
 
 static struct homa_engine *homak_engine_make(struct homak_net *hnet)

@@ -3,7 +3,7 @@
  * The early path. IP looks up in its routing tables, for each packet, that it is
  * for this host. TCP and UDP are spared that by their sockets; other protocols
  * cannot have it. So a netfilter hook before routing gives a Homa packet the
- * input route that is remembered for it (input_route.c).
+ * input route of its flow, if that is remembered (flow.c).
  *
  * Where a packet with such a route would only walk on to us - no firewall on
  * the way in, no IPsec, no raw socket that wants a copy - it is taken at once.
@@ -23,6 +23,7 @@
 #include <net/rawv6.h>
 #include <net/xfrm.h>
 
+#include "homa_flow.h"
 #include "homa_net.h"
 #include "homa_receive.h"
 
@@ -37,14 +38,65 @@ static bool homak_early_alone(const struct net *net,
 	       hlist_empty(&raw->ht[raw_hashfunc(net, HOMA_IPPROTO)]);
 }
 
+/* Gives @skb the route of @flow, which is the one of its addresses, if that still holds; returns
+ * the struct of its device, or NULL. */
+static __always_inline struct homak_dev *
+homak_early_route(struct homak_rx_flow *flow, struct sk_buff *skb)
+{
+	struct dst_entry *dst = flow->dst;
+
+	if (unlikely(!dst || rcu_access_pointer(flow->hdev->dev) != skb->dev))
+		return NULL;
+	dst = dst_check(dst, flow->cookie);
+	if (unlikely(!dst))
+		return NULL;
+	skb_dst_set_noref(skb, dst);
+	return flow->hdev;
+}
+
+static __always_inline struct homak_dev *
+homak_early_find_v4(struct homak_rx_flows __percpu *flows, struct sk_buff *skb)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	u64 how = homak_flow_how(skb);
+	struct homak_dev *hdev = NULL;
+	struct homak_rx_flow *flow;
+
+	homak_own();
+	flow = homak_flow_slot_v4(flows, ip, how);
+	if (likely(homak_flow_is_v4(flow, ip, how)))
+		hdev = homak_early_route(flow, skb);
+	homak_disown();
+	return hdev;
+}
+
+static __always_inline struct homak_dev *
+homak_early_find_v6(struct homak_rx_flows __percpu *flows, struct sk_buff *skb)
+{
+	u64 how = homak_flow_how(skb) | HOMAK_FLOW_V6;
+	struct homak_dev *hdev = NULL;
+	struct homak_rx_flow *flow;
+	u64 ends[4] HOMA_NOINIT;
+
+	memcpy(ends, &ipv6_hdr(skb)->saddr, sizeof(ends));
+	homak_own();
+	flow = homak_flow_slot_v6(flows, ends, how);
+	if (likely(homak_flow_is_v6(flow, ends, how)))
+		hdev = homak_early_route(flow, skb);
+	homak_disown();
+	return hdev;
+}
+
 /* @skb, with its IP header of @len bytes and a route, has nothing before it but
  * the way to us. */
-static unsigned int homak_early_take(struct homak_net *hnet,
-				     struct sk_buff *skb, u32 len)
+static __always_inline unsigned int homak_early_take(struct homak_net *hnet,
+						     struct sk_buff *skb,
+						     struct homak_dev *hdev,
+						     u32 len)
 {
 	__skb_pull(skb, len);
 	skb_reset_transport_header(skb);
-	homak_rx_skb(hnet, skb, 0);
+	homak_rx_routed(hnet, skb, 0, hdev, false);
 	return NF_STOLEN;
 }
 
@@ -52,8 +104,9 @@ static unsigned int homak_early_v4(void *priv, struct sk_buff *skb,
 				   const struct nf_hook_state *state)
 {
 	const struct iphdr *ip = ip_hdr(skb);
+	struct homak_rx_flows __percpu *flows;
 	struct homak_net *hnet;
-	struct dst_entry *dst;
+	struct homak_dev *hdev;
 
 	if (likely(ip->protocol != HOMA_IPPROTO))
 		return NF_ACCEPT;
@@ -61,35 +114,36 @@ static unsigned int homak_early_v4(void *priv, struct sk_buff *skb,
 	    skb->pkt_type != PACKET_HOST)
 		return NF_ACCEPT;
 	hnet = homak_net(state->net);
-	dst = homak_early_find(hnet, skb);
-	if (!dst)
+	flows = READ_ONCE(hnet->flows);
+	hdev = likely(flows) ? homak_early_find_v4(flows, skb) : NULL;
+	if (!hdev)
 		return NF_ACCEPT;
-	skb_dst_set_noref(skb, dst);
 	if (!homak_early_alone(state->net,
 			       state->net->nf.hooks_ipv4[NF_INET_LOCAL_IN],
 			       &raw_v4_hashinfo) ||
 	    !xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_ACCEPT;
 	__IP_INC_STATS(state->net, IPSTATS_MIB_INDELIVERS);
-	return homak_early_take(hnet, skb, sizeof(*ip));
+	return homak_early_take(hnet, skb, hdev, sizeof(*ip));
 }
 
 static unsigned int homak_early_v6(void *priv, struct sk_buff *skb,
 				   const struct nf_hook_state *state)
 {
 	const struct ipv6hdr *ip = ipv6_hdr(skb);
+	struct homak_rx_flows __percpu *flows;
 	struct homak_net *hnet;
-	struct dst_entry *dst;
+	struct homak_dev *hdev;
 
 	if (likely(ip->nexthdr != HOMA_IPPROTO))
 		return NF_ACCEPT;
 	if (skb_dst(skb) || skb->pkt_type != PACKET_HOST)
 		return NF_ACCEPT;
 	hnet = homak_net(state->net);
-	dst = homak_early_find(hnet, skb);
-	if (!dst)
+	flows = READ_ONCE(hnet->flows);
+	hdev = likely(flows) ? homak_early_find_v6(flows, skb) : NULL;
+	if (!hdev)
 		return NF_ACCEPT;
-	skb_dst_set_noref(skb, dst);
 	if (!homak_early_alone(state->net,
 			       state->net->nf.hooks_ipv6[NF_INET_LOCAL_IN],
 			       &raw_v6_hashinfo) ||
@@ -97,7 +151,7 @@ static unsigned int homak_early_v6(void *priv, struct sk_buff *skb,
 		return NF_ACCEPT;
 	__IP6_INC_STATS(state->net, __in6_dev_get(skb->dev),
 			IPSTATS_MIB_INDELIVERS);
-	return homak_early_take(hnet, skb, sizeof(*ip));
+	return homak_early_take(hnet, skb, hdev, sizeof(*ip));
 }
 
 static const struct nf_hook_ops homak_early_hooks[] = {
@@ -117,14 +171,14 @@ static const struct nf_hook_ops homak_early_hooks[] = {
 
 int homak_early_on(struct homak_net *hnet)
 {
-	int err = homak_early_make(hnet);
+	int err = homak_flows_make(hnet);
 
 	if (err)
 		return err;
 	err = nf_register_net_hooks(hnet->net, homak_early_hooks,
 				    ARRAY_SIZE(homak_early_hooks));
 	if (err)
-		homak_early_free(hnet);
+		homak_flows_free(hnet);
 	return err;
 }
 
@@ -132,7 +186,7 @@ void homak_early_off(struct homak_net *hnet)
 {
 	nf_unregister_net_hooks(hnet->net, homak_early_hooks,
 				ARRAY_SIZE(homak_early_hooks));
-	homak_early_free(hnet);
+	homak_flows_free(hnet);
 }
 
 #else

@@ -42,47 +42,38 @@ struct homak_routes {
 	u32 root;
 };
 
-static u64 homak_route_mix(u64 a, u64 b, u64 c)
-{
-	return ((a ^ (b << 23 | b >> 41)) + c) * GOLDEN_RATIO_64;
-}
-
 /*
- * struct homak_want - a key in registers
- * @dst: as three words, the last of four bytes.
+ * struct homak_want - what a new route is to be looked up for
+ * @to: destination.
+ * @local: our address; 0: routing chooses one.
+ * @oif: device that packets leave by; 0: routing chooses one.
  */
 struct homak_want {
-	u64 ip0, ip1;
-	u64 local0, local1;
-	u32 encap;
-	int ifindex;
-	int master;
+	const struct homa_addr *to;
+	const struct in6_addr *local;
+	int oif;
 	u32 mark;
 	u32 uid;
 	u32 secid;
 };
 
-static u32 homak_route_slot(const struct homak_want *w)
+static u32 homak_route_slot(const struct homak_route_key *key)
 {
-	return homak_route_mix(w->ip0 ^ w->local0, w->ip1 + w->local1,
-			       w->encap + w->ifindex + w->master + w->mark +
-				       w->uid) >>
-	       (64 - HOMAK_ROUTE_BITS);
+	const u64 *w = key->w;
+	u64 mix = ((w[0] ^ w[3]) + w[1] + w[4]) * GOLDEN_RATIO_64;
+
+	/* Who uses a route is in the halves that hardly differ otherwise. */
+	mix ^= mix >> 32;
+	mix = (mix + w[2] + w[5] + (w[6] << 7)) * GOLDEN_RATIO_64;
+	return mix >> (64 - HOMAK_ROUTE_BITS);
 }
 
-static bool homak_route_same(const struct homak_route_key *key,
-			     const struct homak_want *w)
+static bool homak_route_same(const struct homak_route_key *a,
+			     const struct homak_route_key *b)
 {
-	const u64 *ip = (const u64 *)&key->dst;
-	const u64 *local = (const u64 *)&key->local;
-
-	BUILD_BUG_ON(offsetof(struct homak_route_key, ifindex) != 20);
-	BUILD_BUG_ON(offsetof(struct homak_route_key, local) % sizeof(u64));
-	return !((ip[0] ^ w->ip0) | (ip[1] ^ w->ip1) | (local[0] ^ w->local0) |
-		 (local[1] ^ w->local1) | (((const u32 *)ip)[4] ^ w->encap) |
-		 (u32)(key->ifindex ^ w->ifindex) |
-		 (u32)(key->master ^ w->master) | (key->mark ^ w->mark) |
-		 (key->uid ^ w->uid) | (key->secid ^ w->secid));
+	return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) |
+		 (a->w[2] ^ b->w[2]) | (a->w[3] ^ b->w[3]) | (a->w[4] ^ b->w[4]) |
+		 (a->w[5] ^ b->w[5]) | (a->w[6] ^ b->w[6]));
 }
 
 /* ---- looking up ---- */
@@ -94,24 +85,19 @@ static u8 homak_addr_proto(const struct homa_addr *dst)
 	return dst->encap == HOMAK_ENCAP_TCP ? IPPROTO_TCP : IPPROTO_UDP;
 }
 
-static int homak_key_oif(const struct homak_route_key *key)
-{
-	return key->ifindex ? key->ifindex : key->master;
-}
-
 static struct dst_entry *homak_lookup_v4(struct net *net,
 					 struct homak_route *route,
+					 const struct homak_want *want,
 					 const struct sock *sk,
 					 const struct in6_addr *local)
 {
-	const struct homak_route_key *key = &route->key;
 	struct flowi4 fl4 = {
-		.flowi4_oif = homak_key_oif(key),
-		.flowi4_mark = key->mark,
-		.flowi4_uid = KUIDT_INIT(key->uid),
-		.flowi4_proto = homak_addr_proto(&key->dst),
-		.flowi4_secid = key->secid,
-		.daddr = homak_addr_get_v4(&key->dst),
+		.flowi4_oif = want->oif,
+		.flowi4_mark = want->mark,
+		.flowi4_uid = KUIDT_INIT(want->uid),
+		.flowi4_proto = homak_addr_proto(want->to),
+		.flowi4_secid = want->secid,
+		.daddr = homak_addr_get_v4(want->to),
 	};
 	struct rtable *rt;
 
@@ -140,21 +126,21 @@ static struct dst_entry *homak_lookup_v4(struct net *net,
 
 static struct dst_entry *homak_lookup_v6(struct net *net,
 					 struct homak_route *route,
+					 const struct homak_want *want,
 					 const struct sock *sk,
 					 const struct in6_addr *local)
 {
-	const struct homak_route_key *key = &route->key;
 	struct flowi6 fl6 = {
-		.flowi6_oif = homak_key_oif(key),
-		.flowi6_mark = key->mark,
-		.flowi6_uid = KUIDT_INIT(key->uid),
-		.flowi6_proto = homak_addr_proto(&key->dst),
-		.flowi6_secid = key->secid,
+		.flowi6_oif = want->oif,
+		.flowi6_mark = want->mark,
+		.flowi6_uid = KUIDT_INIT(want->uid),
+		.flowi6_proto = homak_addr_proto(want->to),
+		.flowi6_secid = want->secid,
 	};
 	struct dst_entry *dst;
 	int scope;
 
-	scope = homak_addr_get_v6(&key->dst, &fl6.daddr);
+	scope = homak_addr_get_v6(want->to, &fl6.daddr);
 	if (scope)
 		fl6.flowi6_oif = scope;
 	if (ipv6_addr_is_multicast(&fl6.daddr))
@@ -177,73 +163,71 @@ static struct dst_entry *homak_lookup_v6(struct net *net,
 }
 
 /* Says whether @local is still an address of ours. For IPv4 routing finds that out itself. */
-static bool homak_local_v6(struct net *net, const struct homak_route_key *key,
-			   const struct in6_addr *local)
+static bool homak_local_v6(struct net *net, const struct homak_want *want)
 {
 	struct net_device *dev = NULL;
 	struct in6_addr ip;
-	int scope = homak_addr_get_v6(&key->dst, &ip);
+	int scope = homak_addr_get_v6(want->to, &ip);
 
 	if (scope)
 		dev = dev_get_by_index_rcu(net, scope);
-	return ipv6_chk_addr(net, local, dev, 0);
+	return ipv6_chk_addr(net, want->local, dev, 0);
 }
 
-/* Fills @route, whose key is set, from the routing tables. */
+/* Fills @route from the routing tables, all but its key. */
 static struct dst_entry *homak_lookup(struct homak_net *hnet,
 				      struct homak_route *route,
+				      const struct homak_want *want,
 				      const struct sock *sk)
 {
-	const struct in6_addr *local = &route->key.local;
-	bool v4 = homa_addr_is_v4(&route->key.dst);
+	const struct in6_addr *local = want->local;
+	bool v4 = homa_addr_is_v4(want->to);
 	struct dst_entry *dst = ERR_PTR(-EINVAL);
 
 	if (!ipv6_addr_any(local)) {
 		if (v4)
-			dst = homak_lookup_v4(hnet->net, route, sk, local);
-		else if (homak_local_v6(hnet->net, &route->key, local))
-			dst = homak_lookup_v6(hnet->net, route, sk, local);
+			dst = homak_lookup_v4(hnet->net, route, want, sk, local);
+		else if (homak_local_v6(hnet->net, want))
+			dst = homak_lookup_v6(hnet->net, route, want, sk, local);
 		if (!IS_ERR(dst))
 			return dst;
 		/* It is not ours any more: better from another one than not at all. */
 	}
-	return v4 ? homak_lookup_v4(hnet->net, route, sk, NULL) :
-		    homak_lookup_v6(hnet->net, route, sk, NULL);
+	return v4 ? homak_lookup_v4(hnet->net, route, want, sk, NULL) :
+		    homak_lookup_v6(hnet->net, route, want, sk, NULL);
 }
 
 /* ---- the cache ---- */
 
-static __always_inline void
-homak_want(struct homak_want *w, const struct homak_net *hnet,
-	   const struct homak_dev *hdev, const struct homa_addr *dst,
-	   const struct in6_addr *local, const struct sock *sk)
+static __always_inline struct homak_route_key
+homak_route_key(const struct homak_net *hnet, const struct homak_dev *hdev,
+		const struct homa_addr *to, const struct in6_addr *local,
+		const struct sock *sk)
 {
 	const struct net_device *dev;
 	struct flowi_common flow HOMA_NOINIT;
+	struct homak_route_key key HOMA_NOINIT;
 
-	w->ip0 = get_unaligned((const u64 *)dst->ip);
-	w->ip1 = get_unaligned((const u64 *)dst->ip + 1);
-	w->encap = get_unaligned((const u32 *)&dst->encap);
-	w->local0 = get_unaligned((const u64 *)local);
-	w->local1 = get_unaligned((const u64 *)local + 1);
-	w->ifindex = 0;
-	w->master = 0;
-	w->mark = 0;
-	w->uid = hnet->routes->root;
-	w->secid = 0;
-	if (sk) {
+	key.w[2] = 0;
+	key.w[5] = 0;
+	key.w[6] = (u64)hnet->routes->root << 32;
+	if (likely(sk)) {
 		flow.flowic_secid = 0;
 		security_sk_classify_flow((struct sock *)sk, &flow);
-		w->secid = flow.flowic_secid;
-		w->ifindex = READ_ONCE(sk->sk_bound_dev_if);
-		w->mark = READ_ONCE(sk->sk_mark);
-		w->uid = __kuid_val(sock_net_uid(hnet->net, sk));
+		key.w[2] = (u32)READ_ONCE(sk->sk_bound_dev_if);
+		key.w[5] = READ_ONCE(sk->sk_mark);
+		key.w[6] = (u64)__kuid_val(sock_net_uid(hnet->net, sk)) << 32 |
+			   flow.flowic_secid;
 	}
-	if (!hdev)
-		return;
-	dev = rcu_dereference(hdev->dev);
-	if (unlikely(dev && netif_is_l3_slave((struct net_device *)dev)))
-		w->master = l3mdev_master_ifindex_rcu(dev);
+	key.w[0] = get_unaligned((const u64 *)to->ip);
+	key.w[1] = get_unaligned((const u64 *)to->ip + 1);
+	key.w[2] |= (u64)to->encap << 32;
+	key.w[3] = get_unaligned((const u64 *)local);
+	key.w[4] = get_unaligned((const u64 *)local + 1);
+	dev = hdev ? rcu_dereference(hdev->dev) : NULL;
+	if (dev && unlikely(netif_is_l3_slave((struct net_device *)dev)))
+		key.w[5] |= (u64)l3mdev_master_ifindex_rcu(dev) << 32;
+	return key;
 }
 
 static struct homak_route_table *homak_route_table(struct homak_routes *routes)
@@ -255,24 +239,29 @@ static struct homak_route_table *homak_route_table(struct homak_routes *routes)
 	return *table;
 }
 
-/* Looks up the way that @route is for from now on. */
+/* Looks up the way that @route is for from now on; the other arguments are those of
+ * homak_route_get(), whose key is made anew, lest it has to be kept in memory for us. */
 static noinline struct dst_entry *
-homak_route_new(struct homak_cpu *cpu, struct homak_route *route,
-		const struct homak_want *w, const struct homa_addr *to,
-		const struct in6_addr *local, const struct sock *sk)
+homak_route_new(struct homak_cpu *cpu, const struct homak_dev *hdev,
+		const struct homa_addr *to, const struct in6_addr *local,
+		const struct sock *sk, struct homak_route *route)
 {
-	struct homak_net *hnet = cpu->hnet;
+	const struct homak_route_key key =
+		homak_route_key(cpu->hnet, hdev, to, local, sk);
+	const struct homak_want want = {
+		.to = to,
+		.local = local,
+		.oif = (u32)key.w[2] ? (u32)key.w[2] : (u32)(key.w[5] >> 32),
+		.mark = (u32)key.w[5],
+		.uid = (u32)(key.w[6] >> 32),
+		.secid = (u32)key.w[6],
+	};
 	struct dst_entry *dst;
 
 	dst_release(xchg(&route->dst, NULL));
-	route->key.dst = *to;
-	route->key.local = *local;
-	route->key.ifindex = w->ifindex;
-	route->key.master = w->master;
-	route->key.mark = w->mark;
-	route->key.uid = w->uid;
-	route->key.secid = w->secid;
-	dst = homak_lookup(hnet, route, sk);
+	route->key = key;
+	route->same = HOMAK_ROUTE_UNKNOWN;
+	dst = homak_lookup(cpu->hnet, route, &want, sk);
 	if (!IS_ERR(dst)) {
 		route->checked_at = cpu->ctx.now;
 		/* The slot is empty: nobody else fills it. */
@@ -281,25 +270,24 @@ homak_route_new(struct homak_cpu *cpu, struct homak_route *route,
 	return dst;
 }
 
-/* Returns the cached route, or looks it up. */
-static __always_inline struct dst_entry *
-homak_route_find(struct homak_cpu *cpu, const struct homak_dev *hdev,
-		 const struct homa_addr *to, const struct in6_addr *local,
-		 const struct sock *sk, const struct homak_route **slot)
+struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
+				  const struct homa_addr *to,
+				  const struct in6_addr *local,
+				  const struct sock *sk,
+				  struct homak_route **slot)
 {
-	struct homak_net *hnet = cpu->hnet;
-	struct homak_route_table *table = homak_route_table(hnet->routes);
+	const struct homak_route_key key =
+		homak_route_key(cpu->hnet, hdev, to, local, sk);
+	struct homak_route_table *table = homak_route_table(cpu->hnet->routes);
 	struct homak_route *route;
 	struct dst_entry *dst;
-	struct homak_want w;
 
 	if (unlikely(!table))
 		return ERR_PTR(-ENOMEM);
-	homak_want(&w, hnet, hdev, to, local, sk);
-	route = &table->slot[homak_route_slot(&w)];
+	route = &table->slot[homak_route_slot(&key)];
 	dst = READ_ONCE(route->dst);
 	*slot = route;
-	if (likely(dst && homak_route_same(&route->key, &w))) {
+	if (likely(dst && homak_route_same(&route->key, &key))) {
 		/* Once for all that is done at a time. */
 		if (route->checked_at == cpu->ctx.now)
 			return dst;
@@ -308,16 +296,7 @@ homak_route_find(struct homak_cpu *cpu, const struct homak_dev *hdev,
 			return dst;
 		}
 	}
-	return homak_route_new(cpu, route, &w, to, local, sk);
-}
-
-struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
-				  const struct homa_addr *dst,
-				  const struct in6_addr *local,
-				  const struct sock *sk,
-				  const struct homak_route **slot)
-{
-	return homak_route_find(cpu, hdev, dst, local, sk, slot);
+	return homak_route_new(cpu, hdev, to, local, sk, route);
 }
 
 /* ---- set-up ---- */

@@ -38,6 +38,15 @@ struct homak_rx_slot {
 	u8 hdr[HOMA_MAX_HDR];
 };
 
+/* struct homak_ends - the two ends of a packet that came */
+struct homak_ends {
+	/* The host that it came from. */
+	struct homa_addr src;
+	/* The address of ours that it came to, an IPv4 address in IPv6's mapped form. If it
+	 * is all 0, routing chooses the address that we answer from. */
+	struct in6_addr local;
+};
+
 /*
  * struct homak_skb_in - what is received now
  * @skb, @more: buffer at hand, and those after it.
@@ -46,6 +55,7 @@ struct homak_rx_slot {
  * @refused: packets for ports where nobody listens, for the ICMP answer.
  * @batch: it was the first of a batch; it still says so if clones of it exist.
  * @ends: of all of its packets.
+ * @v4: all of its packets are IPv4's.
  * @looked_up: routing was asked about the buffer, and told nobody yet.
  */
 struct homak_skb_in {
@@ -55,6 +65,7 @@ struct homak_skb_in {
 	struct sk_buff *refused;
 	struct homak_ends ends;
 	const struct sk_buff *batch;
+	bool v4;
 	bool looked_up;
 };
 
@@ -65,9 +76,9 @@ static bool homak_rx_is_v4(const struct sk_buff *skb)
 	return ip_hdr(skb)->version == 4;
 }
 
-static u8 homak_rx_prio(const struct sk_buff *skb)
+static u8 homak_rx_prio(const struct homak_skb_in *in, const struct sk_buff *skb)
 {
-	if (homak_rx_is_v4(skb))
+	if (likely(in->v4))
 		return ip_hdr(skb)->tos >> 5;
 	return ipv6_get_dsfield(ipv6_hdr(skb)) >> 5;
 }
@@ -87,7 +98,8 @@ static bool homak_rx_addresses(struct homak_skb_in *in,
 {
 	if (skb->pkt_type != PACKET_HOST)
 		return false;
-	if (homak_rx_is_v4(skb)) {
+	in->v4 = homak_rx_is_v4(skb);
+	if (likely(in->v4)) {
 		const struct rtable *rt = skb_rtable(skb);
 
 		if (rt && (rt->rt_flags & (RTCF_BROADCAST | RTCF_MULTICAST)))
@@ -209,7 +221,7 @@ static bool homak_rx_next(struct homak_skb_in *in, struct homak_cpu *cpu,
 			}
 		}
 		pkt->src = &in->ends.src;
-		pkt->prio = homak_rx_prio(skb);
+		pkt->prio = homak_rx_prio(in, skb);
 		if (ok)
 			ok = in->segments == 1 ?
 				     homak_rx_plain(skb, slot, pkt) :
@@ -260,12 +272,13 @@ static void homak_rx_detach(struct sk_buff *skb)
 }
 
 static void homak_rx_verdict(struct homak_skb_in *in, struct homak_cpu *cpu,
-			     struct sk_buff *skb, u32 at, struct homa_rx_pkt *pkt)
+			     struct homak_dev *hdev, struct sk_buff *skb,
+			     u32 at, struct homa_rx_pkt *pkt)
 {
 	if (in->looked_up &&
 	    (homak_rx_has_data(pkt) || pkt->verdict == HOMA_RX_CONTROL)) {
 		in->looked_up = false;
-		homak_early_learn(in->hnet, skb);
+		homak_flow_learn(in->hnet, hdev, skb);
 	}
 	switch (pkt->verdict) {
 	case HOMA_RX_DATA:
@@ -285,18 +298,6 @@ static void homak_rx_verdict(struct homak_skb_in *in, struct homak_cpu *cpu,
 		break;
 	default:
 		kfree_skb_reason(skb, homak_rx_reason(pkt->reason));
-	}
-}
-
-/* The next @n RPCs that the engine makes answer from the address they were sent to. */
-static void homak_rx_local(const struct homak_skb_in *in, struct homak_cpu *cpu,
-			   u32 n)
-{
-	struct homak_rpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
-
-	for (; krpc && n; n--) {
-		krpc->local = in->ends.local;
-		krpc = n > 1 ? homa_ctx_rpc_after(krpc->rpc) : NULL;
 	}
 }
 
@@ -326,11 +327,10 @@ static void homak_rx_single(struct homak_skb_in *in, struct homak_cpu *cpu,
 	pkt.data = skb->data;
 	pkt.len = skb->len;
 	pkt.src = &in->ends.src;
-	pkt.prio = homak_rx_prio(skb);
-	homak_rx_local(in, cpu, 1);
+	pkt.prio = homak_rx_prio(in, skb);
 	homa_rx(&cpu->ctx, hdev->link, &pkt, 1);
 	homak_trace_rx(hdev, &pkt);
-	homak_rx_verdict(in, cpu, skb, 0, &pkt);
+	homak_rx_verdict(in, cpu, hdev, skb, 0, &pkt);
 	homa_rx_flush(&cpu->ctx);
 }
 
@@ -356,11 +356,11 @@ static bool homak_rx_batch(struct homak_skb_in *in, struct homak_cpu *cpu,
 		n++;
 	if (!n)
 		return false;
-	homak_rx_local(in, cpu, n);
 	homa_rx(&cpu->ctx, hdev->link, pkts, n);
 	for (i = 0; i < n; i++) {
 		homak_trace_rx(hdev, &pkts[i]);
-		homak_rx_verdict(in, cpu, slots[i].skb, slots[i].at, &pkts[i]);
+		homak_rx_verdict(in, cpu, hdev, slots[i].skb, slots[i].at,
+				 &pkts[i]);
 	}
 	homa_rx_flush(&cpu->ctx);
 	return in->skb || in->more;
@@ -438,12 +438,11 @@ static void homak_rx_nobody(struct homak_skb_in *in)
 }
 
 void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
-		     bool looked_up)
+		     struct homak_dev *hdev, bool looked_up)
 {
 	struct net_device *dev = skb->dev;
 	struct homak_skb_in in HOMA_NOINIT;
 	struct homak_cpu *cpu;
-	struct homak_dev *hdev;
 
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (unlikely(!skb))
@@ -470,14 +469,16 @@ void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 			homak_rx_nobody(&in);
 			break;
 		}
-		hdev = homak_dev_get(hnet, dev);
+		if (!hdev)
+			hdev = homak_dev_get(hnet, dev);
 		if (unlikely(!hdev)) {
 			homak_leave(cpu);
 			homak_rx_drop_list(in.skb);
 			homak_rx_drop_list(in.more);
 			break;
 		}
-		cpu->heard = &in.ends;
+		memcpy(&cpu->ctx.heard_at, &in.ends.local,
+		       sizeof(cpu->ctx.heard_at));
 		homak_rx_turn(&in, cpu, hdev);
 		homak_leave(cpu);
 	} while (in.skb || in.more);
@@ -487,7 +488,7 @@ void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 
 void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap)
 {
-	homak_rx_routed(hnet, skb, encap, false);
+	homak_rx_routed(hnet, skb, encap, NULL, false);
 }
 
 /* ---- IP's side ---- */
@@ -496,7 +497,7 @@ static int homak_rx_ip(struct sk_buff *skb)
 {
 	struct homak_net *hnet = homak_net(dev_net(skb->dev));
 
-	homak_rx_routed(hnet, skb, 0, READ_ONCE(hnet->early));
+	homak_rx_routed(hnet, skb, 0, NULL, READ_ONCE(hnet->flows));
 	return 0;
 }
 

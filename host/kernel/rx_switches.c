@@ -3,7 +3,7 @@
  * What is switched on the way in. Receiving in disguise: inside UDP
  * (encap_udp.c) and as TCP (disguise_tcp.c), each switched per namespace and off
  * unless asked for. While off, nothing of it is in the way of other traffic: no
- * socket, no hook, no static key. The early path (input_route.c) has a switch of the
+ * socket, no hook, no static key. The early path (prerouting.c) has a switch of the
  * same kind.
  *
  * A host that only receives disguised packets needs the switch too, unlike with
@@ -38,9 +38,9 @@ int homak_early_set(struct homak_net *hnet, bool on)
 	int err = 0;
 
 	mutex_lock(&encap->lock);
-	if (on && !hnet->early)
+	if (on && !hnet->flows)
 		err = homak_early_on(hnet);
-	else if (!on && hnet->early)
+	else if (!on && hnet->flows)
 		homak_early_off(hnet);
 	mutex_unlock(&encap->lock);
 	return err;

@@ -141,10 +141,11 @@ static int homak_send_rest(struct homak_sock *hsk, struct msghdr *msg,
 }
 
 /* Sends the message's only packet, if the engine has handed it out together with the call. */
-static void homak_send_now(struct homak_cpu *cpu, struct homa_tx_desc *desc)
+static void homak_send_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
+			   struct homak_route *way)
 {
 	if (!cpu->ctx.tx_now)
-		homak_xmit_now(cpu, desc);
+		homak_xmit_now(cpu, desc, way);
 	cpu->ctx.tx_now = NULL;
 }
 
@@ -164,6 +165,7 @@ static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 	};
 	struct homak_rpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
 	struct homa_tx_desc desc HOMA_NOINIT;
+	struct homak_route *way;
 	struct net_device *dev;
 	struct homak_dev *hdev;
 	u32 mtu = 0;
@@ -171,7 +173,7 @@ static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 
 	if (!krpc)
 		return -ENOBUFS;
-	hdev = homak_dev_out(cpu, hsk, &s->name.addr, &mtu, &krpc->local);
+	hdev = homak_dev_out(cpu, hsk, &s->name.addr, &mtu, &krpc->local, &way);
 	if (IS_ERR_OR_NULL(hdev))
 		return hdev ? PTR_ERR(hdev) : -ENETUNREACH;
 	dev = rcu_dereference_bh(hdev->dev);
@@ -192,7 +194,7 @@ static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 		return err;
 	}
 	trace_homa_rpc_begin(hsk, s->handle.id, &send);
-	homak_send_now(cpu, &desc);
+	homak_send_now(cpu, &desc, way);
 	/* Anybody may have ended it since: found again, it is safe. */
 	if (s->filled < s->length)
 		s->rpc = homa_rpc_hold(&cpu->ctx, s->handle.id, NULL);
@@ -299,7 +301,7 @@ static int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
 	err = homak_send_said(cpu, s, &alive);
 	if (alive)
 		trace_homa_rpc_reply(s->handle.id, s->length);
-	homak_send_now(cpu, &desc);
+	homak_send_now(cpu, &desc, NULL);
 	if (err) {
 		krpc->msg = NULL;
 		goto out;

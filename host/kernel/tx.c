@@ -144,14 +144,10 @@ static int homak_tx_all(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
 	return 0;
 }
 
-/*
- * A control packet leaves as the packets of its RPC do, which is returned, held. If it is
- * about none: from the address that the packet came to which it answers.
- */
+/* Looks up the RPC that a control packet is about, for its socket, and returns it, held. */
 static struct homa_rpc *homak_tx_control(struct homak_cpu *cpu,
 					 const struct homa_tx_desc *desc,
-					 struct homak_tx_piece *piece,
-					 const struct in6_addr **local)
+					 struct homak_tx_piece *piece)
 {
 	const struct homa_wire_common *w = (const void *)desc->hdr;
 	u64 id = homa_get_be64(&w->sender_id);
@@ -159,26 +155,45 @@ static struct homa_rpc *homak_tx_control(struct homak_cpu *cpu,
 
 	piece->msg = NULL;
 	piece->sk = NULL;
-	*local = &in6addr_any;
 	rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? &desc->dst : NULL);
-	if (likely(rpc)) {
+	if (likely(rpc))
 		piece->sk = &homak_sock_of(homa_rpc_sock(rpc))->inet.sk;
-		*local = &homak_rpc(rpc)->local;
-	} else if (cpu->heard && homa_addr_equal(&cpu->heard->src, &desc->dst)) {
-		*local = &cpu->heard->local;
-	}
 	return rpc;
+}
+
+/*
+ * Finds the way of @piece, from @local and its socket. @way, which routing gave the same
+ * packets when it chose @local by itself, need not be looked up anew if it was found to be
+ * the same before.
+ */
+static void homak_tx_way(struct homak_tx_turn *turn,
+			 const struct homa_tx_desc *desc,
+			 struct homak_tx_piece *piece,
+			 const struct in6_addr *local, struct homak_route *way)
+{
+	if (way && way->same == HOMAK_ROUTE_SAME) {
+		piece->route = way;
+		piece->dst = READ_ONCE(way->dst);
+		/* Its device may go at any time. */
+		if (likely(piece->dst))
+			return;
+	}
+	piece->dst = homak_route_get(turn->cpu, turn->hdev, &desc->dst, local,
+				     piece->sk, &piece->route);
+	if (way && way != piece->route && way->same == HOMAK_ROUTE_UNKNOWN)
+		way->same = READ_ONCE(way->dst) == piece->dst ?
+				    HOMAK_ROUTE_SAME :
+				    HOMAK_ROUTE_OTHER;
 }
 
 /* Sends @piece by the way that @local and its socket have. Returns as homak_tx_desc() does. */
 static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
 			   struct homak_tx_piece *piece,
-			   const struct in6_addr *local)
+			   const struct in6_addr *local, struct homak_route *way)
 {
 	struct homak_cpu *cpu = turn->cpu;
 
-	piece->dst = homak_route_get(cpu, turn->hdev, &desc->dst, local,
-				     piece->sk, &piece->route);
+	homak_tx_way(turn, desc, piece, local, way);
 	if (IS_ERR(piece->dst)) {
 		if (PTR_ERR(piece->dst) != -ENOMEM) {
 			homak_tx_no_route(cpu, desc);
@@ -197,11 +212,11 @@ static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc
 	return false;
 }
 
-/* Sends one descriptor. Returns false if the link must rest. */
-static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc)
+/* Sends one descriptor; @way as in homak_tx_way(). Returns false if the link must rest. */
+static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
+			  struct homak_route *way)
 {
 	struct homak_cpu *cpu = turn->cpu;
-	const struct in6_addr *local;
 	struct homak_tx_piece piece;
 	struct homa_rpc *rpc;
 	bool ok;
@@ -209,8 +224,9 @@ static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc)
 	piece.desc = desc;
 	piece.skip = 0;
 	if (unlikely(!desc->rpc)) {
-		rpc = homak_tx_control(cpu, desc, &piece, &local);
-		ok = homak_tx_piece(turn, desc, &piece, local);
+		rpc = homak_tx_control(cpu, desc, &piece);
+		ok = homak_tx_piece(turn, desc, &piece,
+				    (const struct in6_addr *)&desc->from, NULL);
 		if (rpc)
 			homa_rpc_release(&cpu->ctx, rpc);
 		return ok;
@@ -221,7 +237,8 @@ static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc)
 		return true;
 	}
 	piece.sk = homak_msg_sock(piece.msg);
-	return homak_tx_piece(turn, desc, &piece, &homak_rpc(desc->rpc)->local);
+	return homak_tx_piece(turn, desc, &piece, &homak_rpc(desc->rpc)->local,
+			      way);
 }
 
 /*
@@ -269,14 +286,15 @@ static void homak_tx_rest(struct homak_cpu *cpu, struct homak_dev *hdev)
 		cpu->ctx.tx_link = NULL;
 }
 
-void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc)
+void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
+		    struct homak_route *way)
 {
 	struct homak_dev *hdev = homak_dev_of(desc->link);
 	struct homak_tx_turn turn = { .cpu = cpu, .hdev = hdev };
 
 	rcu_read_lock();
 	trace_homa_tx(hdev, desc);
-	if (unlikely(!homak_tx_desc(&turn, desc)))
+	if (unlikely(!homak_tx_desc(&turn, desc, way)))
 		homak_tx_rest(cpu, hdev);
 	rcu_read_unlock();
 }
@@ -321,7 +339,7 @@ void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev)
 			break;
 		}
 		trace_homa_tx(hdev, &desc);
-		if (unlikely(!homak_tx_desc(&turn, &desc))) {
+		if (unlikely(!homak_tx_desc(&turn, &desc, NULL))) {
 			homak_tx_rest(cpu, hdev);
 			break;
 		}

@@ -328,6 +328,65 @@ void hostile_sources(void)
 	alive();
 }
 
+/* What is to leave from .200 by itself, from now on; false: .1 again. */
+static void sends_from_200(bool yes)
+{
+	if (version == 4)
+		device_shell(
+			yes ? "ip route replace 10.9.0.0/24 dev %s src 10.9.0.200" :
+			      "ip route replace 10.9.0.0/24 dev %s src 10.9.0.1");
+	else
+		device_shell(
+			yes ? "ip -6 route replace fd09::/64 dev %s metric 256 src fd09::c8" :
+			      "ip -6 route replace fd09::/64 dev %s metric 256 src fd09::1");
+}
+
+/* Packets that leave later, when nothing tells any more where they should leave from but
+ * what was noted before: the device had no room, or the RPC is over. */
+void hostile_sources_later(void)
+{
+	struct homa_abort_args abort = { 0 };
+	uint64_t id, kept;
+	uint8_t *homa;
+
+	begin();
+	sysctl_set("link_mbps", 100);
+	device_shell("tc qdisc replace dev %s root pfifo limit 0");
+	machine = 200;
+	id = new_id();
+	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, id | 1,
+		    HOMA_RESEND_LEN);
+	put32(homa + 32, 100);
+	send_packet(&frame);
+	kept = new_id();
+	make_data(&frame, 2, PEER_PORT, PORT, kept, 100, 0, 100);
+	send_packet(&frame);
+	serve(kept, 100);
+	answer(2, kept, "pong", 4);
+	device_shell("tc qdisc replace dev %s root pfifo limit 1000");
+	comes_from(HOMA_RPC_UNKNOWN, id, 200);
+	comes_from(HOMA_DATA, kept ^ 1, 200);
+	/* The machine's own: one is aborted, and of one the response is there, and acks are
+	 * owed until the socket closes. */
+	sends_from_200(true);
+	id = ask(2, 100);
+	comes_from(HOMA_DATA, id, 200);
+	kept = ask(2, 100);
+	comes_from(HOMA_DATA, kept, 200);
+	machine = 200;
+	finish(2, kept, 50);
+	sends_from_200(false);
+	abort.id = id;
+	CHECK(!ioctl(cl.fd, HOMAIOCABORT, &abort), "abort");
+	comes_from(HOMA_RPC_UNKNOWN, id, 200);
+	close_sock(&cl);
+	comes_from(HOMA_ACK, 0, 200);
+	cl = open_sock(sv.family, 0);
+	sysctl_set("link_mbps", 0);
+	machine = 1;
+	alive();
+}
+
 /* Source and destination addresses that nobody has: no RPC, no answer. */
 void hostile_martians(void)
 {

@@ -54,6 +54,8 @@ void counted(const char *name, long long before, long long n);
 	X(spoofed_response, "a response by another port or id")                 \
 	X(spoofed_icmp, "ICMP errors that quote little, lies or strangers")     \
 	X(sources, "each RPC is answered from the address that it was sent to") \
+	X(sources_later,                                                        \
+	  "so it is later, when the device was full or the RPC is over")        \
 	X(martians, "from and to broadcast, multicast and nobody")              \
 	X(flood, "thousands of requests that never end")                        \
 	X(peers_flood, "requests from hundreds of addresses")                   \

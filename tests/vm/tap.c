@@ -22,7 +22,9 @@ static const uint8_t net6[16] = { 0xfd, 9 };
  * it has executed for a second. */
 static uint64_t last_id;
 
-static void shell(const char *format, const char *device)
+static char device[IFNAMSIZ];
+
+void device_shell(const char *format)
 {
 	char command[512];
 
@@ -44,20 +46,19 @@ void tap_open(void)
 		ifr.ifr_flags |= IFF_NAPI | IFF_NAPI_FRAGS;
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "hv%%d");
 	CHECK(!ioctl(tap_fd, TUNSETIFF, &ifr), "TUNSETIFF");
+	memcpy(device, ifr.ifr_name, sizeof(device));
 	CHECK(!ioctl(tap_fd, TUNSETVNETHDRSZ, &header), "TUNSETVNETHDRSZ");
-	shell("ip address add 10.9.0.1/24 dev %s && ip address add fd09::1/64 dev %s nodad && "
-	      "ip link set %s up",
-	      ifr.ifr_name);
+	device_shell("ip address add 10.9.0.1/24 dev %s && ip address add fd09::1/64 dev %s nodad && "
+		     "ip link set %s up");
 	/* Routing takes no deprecated address of its own accord. */
-	shell("ip address add 10.9.0.200/24 dev %s && "
-	      "ip address add fd09::c8/64 dev %s nodad preferred_lft 0",
-	      ifr.ifr_name);
+	device_shell("ip address add 10.9.0.200/24 dev %s && "
+		     "ip address add fd09::c8/64 dev %s nodad preferred_lft 0");
 	for (i = 2; i < 10; i++) {
 		snprintf(command, sizeof(command),
 			 "ip neigh replace 10.9.0.%d lladdr 02:00:00:00:09:09 dev %%s nud permanent "
 			 "&& ip neigh replace fd09::%d lladdr 02:00:00:00:09:09 dev %%s nud permanent",
 			 i, i);
-		shell(command, ifr.ifr_name);
+		device_shell(command);
 	}
 	s = socket(AF_INET, SOCK_DGRAM, 0);
 	CHECK(s >= 0 && !ioctl(s, SIOCGIFHWADDR, &ifr), "SIOCGIFHWADDR");

@@ -68,6 +68,9 @@ struct seen {
 
 /** tap_open() - with addresses, neighbours and all; exits if that fails. */
 void tap_open(void);
+/** device_shell() - run a command with up to three "%s" that stand for the device's name;
+ *  exits if it fails. */
+void device_shell(const char *format);
 
 /**
  * make() - a Homa packet of @type from address .@peer to the machine, @bytes long
