@@ -118,7 +118,7 @@ struct homa_rcvbuf_args {
 	size_t length;
 };
 
-/* A bit of the module's sysctl net.homa.flags. */
+/* A bit of the existing module's sysctl net.homa.flags, which homa.ko does not have. */
 #define HOMA_FLAG_DONT_THROTTLE 2
 
 /**

@@ -7,13 +7,11 @@
 
 /* The kind of value that a name stands for. */
 enum homak_knob_kind {
-	HOMAK_KNOB_ENGINE,  /* @offset in struct homa_params */
-	HOMAK_KNOB_HOST,    /* @offset in struct homak_settings */
-	HOMAK_KNOB_ENCAP,   /* the same, told to homak_encap_set() */
-	HOMAK_KNOB_EARLY,   /* the same, told to homak_early_set() */
-	HOMAK_KNOB_IGNORED, /* @offset: index in homak_sysctl.ignored */
-	HOMAK_KNOB_LIST,    /* u32[8] at @offset in struct homak_settings */
-	HOMAK_KNOB_KEPT, /* a list of numbers, @offset in homak_sysctl.kept */
+	HOMAK_KNOB_ENGINE, /* @offset in struct homa_params */
+	HOMAK_KNOB_HOST,   /* @offset in struct homak_settings */
+	HOMAK_KNOB_ENCAP,  /* the same, told to homak_encap_set() */
+	HOMAK_KNOB_EARLY,  /* the same, told to homak_early_set() */
+	HOMAK_KNOB_LIST,   /* u32[8] at @offset in struct homak_settings */
 };
 
 /*

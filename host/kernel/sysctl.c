@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * net.homa.*: the settings of a network namespace. There are four kinds:
+ * net.homa.*: the settings of a network namespace. There are three kinds:
  *
  *	the engine's, by the names in homa_params.def;
  *	the same by the names and units of the existing Homa module, so that its
  *	scripts work (homak_aliases);
- *	those of this host, struct homak_settings (homak_host_knobs);
- *	settings of the existing module without a meaning here (homak_ignored).
- *	They can be read and written like the others, and nothing comes of it;
- *	the table gives the reason.
+ *	those of this host, struct homak_settings (homak_host_knobs).
+ *
+ * Each does what it says. Settings of the existing module without a meaning here do not
+ * exist; docs/kernel.md lists them, with the reasons.
  *
  * Every name stands once in a table of struct homak_knob; each namespace gets a
  * ctl_table made of them, because a ctl_table carries the pointer to what it
@@ -71,91 +71,15 @@ static const struct homak_knob homak_host_knobs[] = {
 };
 
 /*
- * IGNORED(name, what it shows at first, why nothing comes of it)
- */
-#define HOMAK_IGNORED(IGNORED)                                                 \
-	IGNORED(gro_policy, 0x72,                                              \
-		"packets are worked off on the core that IP chose (RPS, RSS)") \
-	IGNORED(max_gro_skbs, 20,                                              \
-		"GRO of NAPI decides how many packets it batches")             \
-	IGNORED(gro_busy_usecs, 5,                                             \
-		"no core is chosen for a packet, see gro_policy")              \
-	IGNORED(busy_usecs, 100,                                               \
-		"no core is chosen for a packet, see gro_policy")              \
-	IGNORED(reap_limit, 10,                                                \
-		"a finished RPC holds no packets; its memory goes at once")    \
-	IGNORED(dead_buffs_limit, 5000, "the same")                            \
-	IGNORED(max_dead_buffs, 0, "the same")                                 \
-	IGNORED(skb_page_frees_per_sec, 1000,                                  \
-		"the kernel's page allocator has its own pools")               \
-	IGNORED(skb_page_pool_min_kb, 3000, "the same")                        \
-	IGNORED(tx_page_frees_per_sec, 1000, "the same")                       \
-	IGNORED(tx_page_pool_min_kb, 3000, "the same")                         \
-	IGNORED(timeout_resends, 5, "RPCs end by time, see timeout_us")        \
-	IGNORED(peer_gc_threshold, 5000,                                       \
-		"peers are forgotten by age and when there are max_peers")     \
-	IGNORED(peer_idle_secs_max, 120, "the same, see peer_idle_ms")         \
-	IGNORED(max_rpcs_per_peer, 1,                                          \
-		"which messages of a peer get grants is the engine's choice")  \
-	IGNORED(max_grantable_rpcs, 0, "there is no limit but max_rpcs")       \
-	IGNORED(max_sched_prio, 0,                                             \
-		"follows from the cutoffs, see unsched_cutoffs")               \
-	IGNORED(cutoff_version, 1, "the engine counts versions by itself")     \
-	IGNORED(max_nic_queue_ns, 2000,                                        \
-		"see max_nic_backlog_us and max_nic_queue_usecs")              \
-	IGNORED(flags, 0,                                                      \
-		"the pacer is part of the engine; link_mbps 0 turns it off")   \
-	IGNORED(freeze_type, 0,                                                \
-		"there are tracepoints instead of a time trace to freeze")     \
-	IGNORED(sync_freeze, 0, "the same")                                    \
-	IGNORED(action, 0, "the same")                                         \
-	IGNORED(verbose, 0, "the same")                                        \
-	IGNORED(accept_bits, 0,                                                \
-		"for debugging the existing module's receive path")            \
-	IGNORED(drop_bits, 0, "the same")                                      \
-	IGNORED(next_id, 0, "ids begin at random")
-
-#define HOMAK_KEPT_LISTS 2
-#define HOMAK_KEPT_MAX 64 /* numbers in one */
-#define HOMAK_KEPT_TEMP 4 /* zeros that "temp" begins with */
-
-enum {
-#define IGNORED(name, shown, why) HOMAK_IGNORED_##name,
-	HOMAK_IGNORED(IGNORED)
-#undef IGNORED
-		HOMAK_IGNORED_COUNT,
-};
-
-static const struct homak_knob homak_ignored[] = {
-#define IGNORED(name, shown, why) \
-	{ #name, HOMAK_KNOB_IGNORED, HOMAK_IGNORED_##name, 1, 0, U32_MAX },
-	HOMAK_IGNORED(IGNORED)
-#undef IGNORED
-	/* Lists of numbers, which read back as they were written. */
-	{ "gen3_softirq_cores", HOMAK_KNOB_KEPT, 0, 1, 0, 0 },
-	{ "temp", HOMAK_KNOB_KEPT, 1, 1, 0, 0 },
-};
-
-static const u32 homak_ignored_shown[] = {
-#define IGNORED(name, shown, why) shown,
-	HOMAK_IGNORED(IGNORED)
-#undef IGNORED
-};
-
-/*
  * struct homak_sysctl - the tables of one namespace
  * @lock: one write at a time.
  * @engine: knobs made of homa_param_table.
- * @kept: the lists of HOMAK_KNOB_KEPT, of which @num_kept numbers were written.
  */
 struct homak_sysctl {
 	struct ctl_table_header *header;
 	struct ctl_table *table;
 	struct mutex lock;
 	struct homak_knob *engine;
-	u32 ignored[HOMAK_IGNORED_COUNT];
-	int kept[HOMAK_KEPT_LISTS][HOMAK_KEPT_MAX];
-	u32 num_kept[HOMAK_KEPT_LISTS];
 };
 
 void homak_settings_default(struct homak_settings *settings)
@@ -174,14 +98,9 @@ void homak_settings_default(struct homak_settings *settings)
 
 static u32 *homak_knob_at(struct homak_net *hnet, const struct homak_knob *knob)
 {
-	switch (knob->kind) {
-	case HOMAK_KNOB_ENGINE:
+	if (knob->kind == HOMAK_KNOB_ENGINE)
 		return (u32 *)((char *)&hnet->params + knob->offset);
-	case HOMAK_KNOB_IGNORED:
-		return &hnet->sysctl->ignored[knob->offset];
-	default:
-		return (u32 *)((char *)&hnet->settings + knob->offset);
-	}
+	return (u32 *)((char *)&hnet->settings + knob->offset);
 }
 
 u32 homak_knob_shown(const struct homak_knob *knob, u32 stored)
@@ -266,39 +185,6 @@ static int homak_knob_value(HOMAK_CTL_CONST struct ctl_table *ctl, int write,
 	if (!err && write)
 		err = homak_knob_set(hnet, knob, value);
 	mutex_unlock(&hnet->sysctl->lock);
-	return err;
-}
-
-static int homak_knob_kept(HOMAK_CTL_CONST struct ctl_table *ctl, int write,
-			   void *buffer, size_t *lenp, loff_t *ppos)
-{
-	const struct homak_knob *knob = ctl->extra1;
-	struct homak_net *hnet = ctl->data;
-	struct homak_sysctl *s = hnet->sysctl;
-	u32 i, *num = &s->num_kept[knob->offset];
-	int values[HOMAK_KEPT_MAX], err;
-	struct ctl_table list = {
-		.procname = knob->name,
-		.data = values,
-		.maxlen = sizeof(values),
-		.mode = 0644,
-	};
-
-	if (!homak_knob_may(hnet, write))
-		return -EPERM;
-	mutex_lock(&s->lock);
-	/* What is not written stays this, which tells how many were. */
-	for (i = 0; i < HOMAK_KEPT_MAX; i++)
-		values[i] = write ? INT_MIN : s->kept[knob->offset][i];
-	if (!write)
-		list.maxlen = *num * sizeof(int);
-	err = proc_dointvec(&list, write, buffer, lenp, ppos);
-	if (!err && write) {
-		for (i = 0; i < HOMAK_KEPT_MAX && values[i] != INT_MIN; i++)
-			s->kept[knob->offset][i] = values[i];
-		*num = i;
-	}
-	mutex_unlock(&s->lock);
 	return err;
 }
 
@@ -406,10 +292,7 @@ const struct homak_knob *homak_knob_next(u32 *index)
 	if (i < ARRAY_SIZE(homak_aliases))
 		return &homak_aliases[i];
 	i -= ARRAY_SIZE(homak_aliases);
-	if (i < ARRAY_SIZE(homak_host_knobs))
-		return &homak_host_knobs[i];
-	i -= ARRAY_SIZE(homak_host_knobs);
-	return i < ARRAY_SIZE(homak_ignored) ? &homak_ignored[i] : NULL;
+	return i < ARRAY_SIZE(homak_host_knobs) ? &homak_host_knobs[i] : NULL;
 }
 
 static void homak_table_add(struct homak_net *hnet, struct ctl_table *ctl,
@@ -420,17 +303,10 @@ static void homak_table_add(struct homak_net *hnet, struct ctl_table *ctl,
 	ctl->maxlen = sizeof(u32);
 	ctl->mode = 0644;
 	ctl->extra1 = (void *)knob;
-	switch (knob->kind) {
-	case HOMAK_KNOB_LIST:
+	ctl->proc_handler = homak_knob_value;
+	if (knob->kind == HOMAK_KNOB_LIST) {
 		ctl->maxlen = HOMA_PRIORITIES * sizeof(u32);
 		ctl->proc_handler = homak_knob_list;
-		break;
-	case HOMAK_KNOB_KEPT:
-		ctl->maxlen = HOMAK_KEPT_MAX * sizeof(int);
-		ctl->proc_handler = homak_knob_kept;
-		break;
-	default:
-		ctl->proc_handler = homak_knob_value;
 	}
 }
 
@@ -461,16 +337,13 @@ static void homak_table_fill(struct homak_net *hnet, struct ctl_table *table)
 int homak_sysctl_init(struct homak_net *hnet)
 {
 	const u32 count = homa_param_count + ARRAY_SIZE(homak_aliases) +
-			  ARRAY_SIZE(homak_host_knobs) +
-			  ARRAY_SIZE(homak_ignored);
+			  ARRAY_SIZE(homak_host_knobs);
 	struct homak_sysctl *s = kzalloc(sizeof(*s), GFP_KERNEL);
 
 	if (!s)
 		return -ENOMEM;
 	hnet->sysctl = s;
 	mutex_init(&s->lock);
-	memcpy(s->ignored, homak_ignored_shown, sizeof(s->ignored));
-	s->num_kept[1] = HOMAK_KEPT_TEMP;
 	s->engine = kcalloc(homa_param_count, sizeof(*s->engine), GFP_KERNEL);
 	/* One more, of zeros: some kernels look for it. */
 	s->table = kcalloc(count + 1, sizeof(*s->table), GFP_KERNEL);

@@ -16,17 +16,19 @@ from conftest import with_module
 from lab.vm import Guest, Kernel, Options
 
 # Written from the public module's documentation, not from our sources.
-SETTINGS = """accept_bits bpage_lease_usecs busy_usecs cutoff_version dead_buffs_limit
-defer_min_bytes drop_bits fifo_grant_increment freeze_type gen3_softirq_cores
-grant_fifo_fraction
-gro_busy_usecs gro_policy gso_force_software hijack_tcp hijack_udp homa_share
-link_mbps max_dead_buffs max_grantable_rpcs max_gro_skbs max_gso_size max_incoming
-max_link_usage max_nic_est_backlog_usecs max_nic_queue_ns max_nic_queue_usecs max_overcommit
-max_rpcs_per_peer next_id num_priorities pacer_fifo_fraction peer_gc_threshold peer_idle_secs_max
-peer_idle_secs_min peer_net_max poll_usecs priority_map
-reap_limit request_ack_ticks resend_interval resend_ticks rtt_bytes skb_page_frees_per_sec
-skb_page_pool_min_kb sync_freeze temp throttle_min_bytes timeout_resends timeout_ticks
-unsched_bytes unsched_cutoffs verbose window wmem_max""".split()
+SETTINGS = """bpage_lease_usecs defer_min_bytes fifo_grant_increment grant_fifo_fraction
+gso_force_software hijack_tcp hijack_udp homa_share link_mbps max_gso_size
+max_incoming max_link_usage max_nic_est_backlog_usecs max_nic_queue_usecs
+max_overcommit num_priorities pacer_fifo_fraction peer_idle_secs_min peer_net_max
+poll_usecs priority_map request_ack_ticks resend_interval resend_ticks rtt_bytes
+throttle_min_bytes timeout_ticks unsched_bytes unsched_cutoffs window wmem_max""".split()
+# Its settings that have no meaning here.
+GONE = """accept_bits action busy_usecs cutoff_version dead_buffs_limit drop_bits flags
+freeze_type gen3_softirq_cores gro_busy_usecs gro_policy max_dead_buffs
+max_grantable_rpcs max_gro_skbs max_nic_queue_ns max_rpcs_per_peer max_sched_prio
+next_id peer_gc_threshold peer_idle_secs_max reap_limit skb_page_frees_per_sec
+skb_page_pool_min_kb sync_freeze temp timeout_resends tx_page_frees_per_sec
+tx_page_pool_min_kb verbose""".split()
 
 HOMA = "/proc/sys/net/homa"
 TRACING = "/sys/kernel/tracing"
@@ -61,13 +63,10 @@ def test_sysctl__names_of_the_existing_module(guest: Guest) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name", ["temp", "gen3_softirq_cores"])
-def test_sysctl__lists_read_back_as_written(guest: Guest, name: str) -> None:
-    script = f"cd {HOMA}; echo 5 -6 7 >{name}; cat {name}; echo 0 0 0 0 >{name}; cat {name}"
-    assert [line.split() for line in text(guest, script).splitlines()] == [
-        ["5", "-6", "7"],
-        ["0"] * 4,
-    ]
+def test_sysctl__nothing_that_would_have_no_effect(guest: Guest) -> None:
+    here = set(text(guest, f"ls {HOMA}").split())
+    assert here > {"poll_usecs", *SETTINGS}
+    assert not here & {*GONE}
 
 
 @pytest.mark.once
