@@ -34,11 +34,24 @@ void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_busy_wait(ctx, rpc, homa_ask_after(rpc, base, HOMA_DOUBLINGS));
 }
 
+/* Its deadline may be many intervals away, as it was patient. */
+HOMA_RARE void homa_patience_ends(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	u64 due = ctx->now + HOMA_READ_ONCE(rpc->link->derived.resend_ns);
+
+	rpc->probes = 0;
+	homa_busy_over(rpc);
+	if (homa_wheel_linked(&rpc->timer) && rpc->timer.deadline > due)
+		homa_rpc_arm(rpc, due);
+}
+
 void homa_busy_ends(struct homa_rpc *rpc)
 {
 	struct homa_peer *peer = rpc->peer;
 
 	rpc->flags &= (u8)~HOMA_RPC_BUSY;
+	/* No turn is ahead any more. */
+	rpc->probe_at = homa_min_u64(rpc->probe_at, rpc->heard_at);
 	homa_lock(&peer->lock);
 	peer->num_busy--;
 	homa_unlock(&peer->lock);

@@ -43,6 +43,16 @@ static inline void homa_busy_over(struct homa_rpc *rpc)
 		homa_busy_ends(rpc);
 }
 
+/* The answer to questions about @rpc has come, which was heard just now: it waits for what
+ * comes next as if none had been asked. */
+void homa_patience_ends(struct homa_ctx *ctx, struct homa_rpc *rpc);
+
+/* Was @rpc patient, as its peer was asked or said BUSY? */
+static inline bool homa_is_patient(const struct homa_rpc *rpc)
+{
+	return rpc->probes || rpc->flags & HOMA_RPC_BUSY;
+}
+
 /* A question about @rpc goes out. */
 static inline void homa_rpc_asked(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {

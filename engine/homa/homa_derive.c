@@ -36,6 +36,8 @@
 #define HOMA_RESEND_MIN_NS 5000000ull
 #define HOMA_RESEND_MAX_NS 50000000ull
 #define HOMA_RESEND_WAITS 14
+/* So many RESEND intervals pass before anybody gives up or forgets. */
+#define HOMA_RESEND_TRIES 4
 #define HOMA_TIMEOUT_MIN_NS 100000000ull
 
 /* Time on the wire of @bytes at the link's full rate, ns. */
@@ -122,6 +124,22 @@ static u32 homa_reserved(const struct homa_link *link, u32 max_incoming)
 }
 
 /*
+ * Who asks for the first time when the other end has given the RPC up, or when a
+ * request may not be sent again any more (homa_rx_unknown()), loses an RPC with
+ * every message that is lost whole. Questions that are early cost little.
+ */
+static u64 homa_resend_most_ns(const struct homa_params *params)
+{
+	u64 ns = HOMA_NEVER;
+
+	if (params->timeout_us)
+		ns = params->timeout_us * 1000ull;
+	if (params->tombstone_ms)
+		ns = homa_min_u64(ns, params->tombstone_ms * 1000000ull);
+	return homa_max_u64(homa_div64(ns, HOMA_RESEND_TRIES), HOMA_RESEND_MIN_NS);
+}
+
+/*
  * A message may wait for shorter ones for many times what is outstanding here:
  * its last bytes lie in the switch on a low level while others flow on higher
  * ones. Simulated with W3-W5 at 80 % load, 200 Mbit/s and ports of 48 and 150
@@ -133,16 +151,17 @@ static u64 homa_resend_ns(const struct homa_link *link, u32 max_incoming,
 			  u32 rtt_bytes)
 {
 	const struct homa_params *params = &link->engine->params;
+	u64 most = homa_resend_most_ns(params);
 	u64 ns;
 
 	if (params->resend_interval_us)
-		return params->resend_interval_us * 1000ull;
+		return homa_min_u64(params->resend_interval_us * 1000ull, most);
 	if (!link->rate_mbps)
 		return HOMA_RESEND_MIN_NS;
 	ns = HOMA_RESEND_WAITS *
 	     homa_wire_ns((u64)max_incoming + rtt_bytes, link->rate_mbps);
-	return homa_max_u64(homa_min_u64(ns, HOMA_RESEND_MAX_NS),
-			    HOMA_RESEND_MIN_NS);
+	ns = homa_max_u64(homa_min_u64(ns, HOMA_RESEND_MAX_NS), HOMA_RESEND_MIN_NS);
+	return homa_min_u64(ns, most);
 }
 
 static u64 homa_timeout_ns(const struct homa_link *link, u64 resend_ns)

@@ -190,8 +190,8 @@ static inline struct homa_rpc *homa_rx_goes_on(struct homa_ctx *ctx,
 					       struct homa_rpc *rpc)
 {
 	homa_rx_heard(ctx, rpc);
-	rpc->probes = 0;
-	homa_busy_over(rpc);
+	if (unlikely(homa_is_patient(rpc)))
+		homa_patience_ends(ctx, rpc);
 	return rpc;
 }
 

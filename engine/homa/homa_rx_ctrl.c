@@ -47,8 +47,8 @@ static void homa_rx_grant(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		return;
 	}
 	homa_ctrl_heard(ctx, rpc);
-	rpc->probes = 0;
-	homa_busy_over(rpc);
+	if (homa_is_patient(rpc))
+		homa_patience_ends(ctx, rpc);
 	if (p->grant.offset > HOMA_READ_ONCE(rpc->out.limit))
 		homa_out_grant(ctx, rpc, p->grant.offset,
 			       homa_ctrl_level(ctx, p->grant.priority));
@@ -103,6 +103,9 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		return;
 	}
 	homa_ctrl_heard(ctx, rpc);
+	/* Who lacks something is not busy with what it has. */
+	if (rpc->flags & HOMA_RPC_BUSY)
+		homa_patience_ends(ctx, rpc);
 	next = HOMA_READ_ONCE(rpc->out.next);
 	if (p->resend.length == HOMA_RESEND_ALL)
 		end = next;
@@ -203,6 +206,11 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_ACK);
 		ctrl->num = 0;
 		return;
+	}
+	/* It is not busy any more: its response has been on its way since it asked. */
+	if (rpc->flags & HOMA_RPC_BUSY) {
+		homa_patience_ends(ctx, rpc);
+		rpc->probe_at = ctx->now;
 	}
 	/* The server has the response, for which we have no room. */
 	if (rpc->flags & HOMA_RPC_NO_BUFFER) {

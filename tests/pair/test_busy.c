@@ -139,6 +139,72 @@ static void busy__a_server_that_vanishes_is_noticed(void **state)
 	pair_finish(w);
 }
 
+/* ---- what is lost after BUSY is noticed as soon as anything that is lost ---- */
+
+/* One RPC, of whose packets @lost loses some; the time that it took. */
+static u64 one_with_losses(const struct pair_filter *lost, u32 num, u32 request,
+			   u32 response, u64 reply_ns)
+{
+	struct pair_world *w = world(5);
+	struct pair_rpc *rpc;
+	u64 took;
+	u32 i;
+
+	pair_rpc(w, 0, 1, 10, 10);
+	pair_run_while_pending(w, PAIR_S);
+	pair_drain(w, PAIR_S);
+	for (i = 0; i < num; i++)
+		pair_filter_add(w, lost[i].type, lost[i].src, PAIR_ANY,
+				lost[i].skip, lost[i].count);
+	rpc = pair_rpc(w, 0, 1, request, response);
+	rpc->reply_delay = reply_ns;
+	rpc->reply_delay_set = true;
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(rpc->state, PAIR_OK);
+	assert_true(w->by_type[HOMA_BUSY - HOMA_TYPE_FIRST] > 0);
+	took = rpc->end - rpc->start;
+	pair_finish(w);
+	return took;
+}
+
+/* The client heard BUSY as the request was not whole; then it lacks the response's end. */
+static void busy__over_when_the_response_begins(void **state)
+{
+	static const struct pair_filter lost[] = {
+		{ .type = HOMA_DATA, .src = 0, .skip = 3, .count = 1 },
+		{ .type = HOMA_DATA, .src = 1, .skip = 3, .count = 1 },
+	};
+	u64 took = one_with_losses(lost, 2, 5500, 5500, 0);
+
+	(void)state;
+	assert_in_range(took, INTERVAL_NS, 3 * INTERVAL_NS);
+}
+
+/* So it is if nothing of the response comes: the server asks for what it lacks, which says
+ * something else than BUSY. */
+static void busy__over_when_the_server_asks(void **state)
+{
+	static const struct pair_filter lost[] = {
+		{ .type = HOMA_DATA, .src = 0, .skip = 3, .count = 1 },
+		{ .type = HOMA_DATA, .src = 1, .skip = 0, .count = 1 },
+	};
+	u64 took = one_with_losses(lost, 2, 5500, 100, 0);
+
+	(void)state;
+	assert_in_range(took, INTERVAL_NS, 3 * INTERVAL_NS);
+}
+
+/* A server that took its time is not BUSY any more when it wants to know what has become of
+ * its response. */
+static void busy__over_when_the_server_wants_an_ack(void **state)
+{
+	static const struct pair_filter lost = { .type = HOMA_DATA, .src = 1, .count = 1 };
+	u64 took = one_with_losses(&lost, 1, 100, 100, 2 * INTERVAL_NS);
+
+	(void)state;
+	assert_in_range(took, 2 * INTERVAL_NS, 4 * INTERVAL_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +212,9 @@ int main(void)
 		cmocka_unit_test(busy__one_alone_does_not_wait_for_others),
 		cmocka_unit_test(busy__lost_responses_come_again),
 		cmocka_unit_test(busy__a_server_that_vanishes_is_noticed),
+		cmocka_unit_test(busy__over_when_the_response_begins),
+		cmocka_unit_test(busy__over_when_the_server_asks),
+		cmocka_unit_test(busy__over_when_the_server_wants_an_ack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,68 @@ static void silence__own_device_is_stuck(void **state)
 	pair_finish(w);
 }
 
+/* ---- RESEND intervals that are long beside what else is set ---- */
+
+struct patience {
+	u32 resend_us, timeout_us, tombstone_ms;
+};
+
+/* All DATA that @src sends in the first @lost_us is lost, as in a full switch; then none is. */
+static void slow_to_ask(const struct patience *p, u8 src, u32 size, u32 lost_us)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *rpc;
+
+	pair_config_default(&cfg);
+	cfg.rate_mbps = 100;
+	cfg.params.resend_interval_us = p->resend_us;
+	cfg.params.timeout_us = p->timeout_us;
+	cfg.params.tombstone_ms = p->tombstone_ms;
+	w = pair_world_new(&cfg);
+	pair_rpc(w, 0, 1, 10, 10);
+	pair_run_while_pending(w, PAIR_S);
+	pair_drain(w, 10 * PAIR_S);
+	pair_filter_add(w, HOMA_DATA, src, PAIR_ANY, 0, 0xffffffff);
+	rpc = pair_rpc(w, 0, 1, src ? 100 : size, src ? size : 100);
+	pair_run_for(w, lost_us * PAIR_US);
+	w->num_filters = 0;
+	pair_check(w,
+		   pair_run_while_pending(w, 100 * PAIR_S) &&
+			   rpc->state == PAIR_OK,
+		   "RESEND %u us, timeout %u us, tombstones %u ms: %u bytes of host "
+		   "%u, lost for %u us: state %u, error %d",
+		   p->resend_us, p->timeout_us, p->tombstone_ms, size, src, lost_us,
+		   rpc->state, rpc->error);
+	pair_finish(w);
+}
+
+/*
+ * Who asks late must not learn then that it was too late: that the server has given up
+ * the response, or remembers requests for too short a time for one to be sent again.
+ */
+static void silence__long_intervals_fail_no_rpc(void **state)
+{
+	static const struct patience settings[] = {
+		{ 1000000, 500000, 1000 },    /* beside the default of hosts */
+		{ 10000000, 60000000, 1000 }, /* beside what servers remember */
+		{ 1000000, 0, 1000 },
+		{ 0, 100000, 1000 }, /* beside what follows from a slow link */
+		{ 1000000, 500000, 0 },
+	};
+	static const u32 sizes[] = { 100, 5000, 300000 };
+	static const u32 lost_us[] = { 300, 1000, 20000, 60000 };
+	u32 i, j, k, src;
+
+	(void)state;
+	for (i = 0; i < HOMA_ARRAY_SIZE(settings); i++)
+		for (j = 0; j < HOMA_ARRAY_SIZE(sizes); j++)
+			for (k = 0; k < HOMA_ARRAY_SIZE(lost_us); k++)
+				for (src = 0; src < 2; src++)
+					slow_to_ask(&settings[i], (u8)src,
+						    sizes[j], lost_us[k]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +204,7 @@ int main(void)
 		cmocka_unit_test(silence__what_is_lost_comes),
 		cmocka_unit_test(silence__pieces_that_come_late),
 		cmocka_unit_test(silence__own_device_is_stuck),
+		cmocka_unit_test(silence__long_intervals_fail_no_rpc),
 	};
 
 	pair_test_setup();

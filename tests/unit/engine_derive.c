@@ -110,6 +110,23 @@ static void link_derive__settings_win(void **state)
 	assert_int_equal(w.link->derived.resend_ns, 7 * US);
 	assert_int_equal(w.link->derived.timeout_ns, 9 * US);
 	assert_int_equal(w.link->derived.window, 11);
+	/* Who asks has to ask before he or the other end gives up, or forgets. */
+	p->resend_interval_us = 1000000;
+	p->timeout_us = 500000;
+	homa_link_derive(w.link);
+	assert_int_equal(w.link->derived.resend_ns, 125 * MS);
+	p->timeout_us = 0;
+	homa_link_derive(w.link);
+	assert_int_equal(w.link->derived.resend_ns, 250 * MS);
+	assert_int_equal(w.link->derived.timeout_ns, 5000 * MS);
+	p->timeout_us = 60000000;
+	p->tombstone_ms = 0;
+	homa_link_derive(w.link);
+	assert_int_equal(w.link->derived.resend_ns, 1000 * MS);
+	p->timeout_us = 9;
+	p->resend_interval_us = 0;
+	homa_link_derive(w.link);
+	assert_int_equal(w.link->derived.resend_ns, 5 * MS);
 	p->unsched_bytes = 0;
 	p->rtt_us = 10;
 	homa_link_derive(w.link);
