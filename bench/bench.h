@@ -65,6 +65,7 @@ enum bench_loop {
  * @link_bps: link rate, bits per second, 0 unknown.
  * @warmup, @duration: unmeasured and measured part; @drain: at most this long
  *	for the RPCs in flight at the end.
+ * @stay: a node that is done leaves when no message has come for so long, within @drain.
  * @start_at_ns: CLOCK_MONOTONIC; 0: at once.
  * @timeout: an RPC older than this has failed.
  * @give_up: end the run when nothing but failures happened for so long.
@@ -108,6 +109,7 @@ struct bench_config {
 	double warmup;
 	double duration;
 	double drain;
+	double stay;
 	double timeout;
 	double connect_timeout;
 	double give_up;

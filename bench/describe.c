@@ -77,6 +77,7 @@ cJSON *bench_config_json(const struct bench_config *config)
 	cJSON_AddNumberToObject(json, "warmup_s", config->warmup);
 	cJSON_AddNumberToObject(json, "duration_s", config->duration);
 	cJSON_AddNumberToObject(json, "drain_s", config->drain);
+	cJSON_AddNumberToObject(json, "stay_s", config->stay);
 	cJSON_AddNumberToObject(json, "timeout_s", config->timeout);
 	cJSON_AddNumberToObject(json, "start_at_ns", (double)config->start_at_ns);
 	cJSON_AddStringToObject(json, "wait", wait_names[config->wait]);

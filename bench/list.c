@@ -137,6 +137,8 @@ void bench_help(void)
 "  --seed N  --host-index N   the same pair gives the same arrivals (1, 0)\n"
 "  --timeout S         an RPC older than S has failed (10)\n"
 "  --drain S           wait at the end for RPCs in flight, at most (5)\n"
+"  --stay S            a node that is done serves others until it is asked nothing for\n"
+"                      S seconds, within --drain (0.5)\n"
 "  --connect-timeout S wait for the peers to answer, at most (5)\n"
 "  --give-up S         end when only failures happened for S seconds (5)\n"
 "\n"

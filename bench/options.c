@@ -181,6 +181,7 @@ enum {
 	OPT_HOST,
 	OPT_TIMEOUT,
 	OPT_DRAIN,
+	OPT_STAY,
 	OPT_CONNECT_TIMEOUT,
 	OPT_MAX_OUTSTANDING,
 	OPT_QUIET,
@@ -231,6 +232,7 @@ static const struct option long_options[] = {
 	{ "host-index", required_argument, NULL, OPT_HOST },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "drain", required_argument, NULL, OPT_DRAIN },
+	{ "stay", required_argument, NULL, OPT_STAY },
 	{ "connect-timeout", required_argument, NULL, OPT_CONNECT_TIMEOUT },
 	{ "max-outstanding", required_argument, NULL, OPT_MAX_OUTSTANDING },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
@@ -334,6 +336,8 @@ static int time_option(struct bench_config *config, int option, const char *arg)
 		return number("timeout", arg, 0.001, 1e4, &config->timeout);
 	case OPT_DRAIN:
 		return number("drain", arg, 0, 1e4, &config->drain);
+	case OPT_STAY:
+		return number("stay", arg, 0, 1e4, &config->stay);
 	case OPT_CONNECT_TIMEOUT:
 		return number("connect-timeout", arg, 0.01, 1e4,
 			      &config->connect_timeout);
@@ -477,6 +481,7 @@ static void defaults(struct bench_config *config)
 	config->wire = HOMA_WIRE_V4(1500);
 	config->max_outstanding = 20000;
 	config->drain = 5;
+	config->stay = 0.5;
 	config->timeout = 10;
 	config->connect_timeout = 5;
 	config->give_up = 5;

@@ -17,8 +17,6 @@
 #define SCAN_NS (BENCH_NS_PER_S / 20)
 /* Pause before a failed RPC of a closed loop is tried again. */
 #define RETRY_NS (BENCH_NS_PER_S / 100)
-/* A node that is done leaves when no message has come for this long. */
-#define QUIET_NS (BENCH_NS_PER_S / 2)
 /* A probe is repeated after this time without an answer. */
 #define PROBE_NS (BENCH_NS_PER_S / 4)
 #define PROBE_BYTES 16
@@ -235,6 +233,7 @@ static void drain(struct bench_run *run)
 {
 	uint64_t now = bench_now(), deadline = now + run->drain_ns;
 	uint64_t began = now, served = run->ep->served;
+	uint64_t stay = bench_ns(run->config->stay);
 	bool serving = run->config->role & BENCH_SERVER;
 
 	run->phase = BENCH_DRAIN;
@@ -243,7 +242,7 @@ static void drain(struct bench_run *run)
 		if (!bench_rpc_in_flight(run)) {
 			if (!run->stats.drained_ns)
 				run->stats.drained_ns = now - began + 1;
-			if (!serving || now > run->last_message_ns + QUIET_NS)
+			if (!serving || now > run->last_message_ns + stay)
 				break;
 		}
 		if (run->ep->transport->poll(run->ep,

@@ -10,7 +10,7 @@ from lab.bench import results
 from lab.bench.histogram import merge
 from lab.cluster import simulated
 from lab.cluster.points import Point
-from lab.cluster.setup import DRAIN_S, Setup, warmup_s
+from lab.cluster.setup import Setup, warmup_s
 from lab.net.homad import homads
 from lab.net.runner import Job
 from lab.net.switch import Switch
@@ -57,6 +57,7 @@ def jobs(
     """A node per host; all begin at `start` (CLOCK_MONOTONIC)."""
     jobs = []
     window = setup.window_s(point, switch.rate_bps)
+    slower = setup.link_bps / switch.rate_bps
     for index, host in enumerate(switch.hosts):
         argv = [str(homa_bench()), "node", "--bind", f"{host.address}:{PORT}"]
         for other in switch.hosts:
@@ -65,7 +66,8 @@ def jobs(
         argv += ["--gbps", f"{point.load * switch.rate_bps / 1e9:.10g}"]
         argv += ["--seed", str(setup.seed), "--host-index", str(index)]
         argv += ["--warmup", str(warmup_s(switch.rate_bps)), "--duration", str(window)]
-        argv += ["--drain", str(DRAIN_S), "--connect-timeout", "30"]
+        argv += ["--drain", f"{simulated.drain_s(slower):g}", "--connect-timeout", "30"]
+        argv += ["--stay", f"{simulated.stay_s(slower):g}"]
         argv += ["--start-at", f"mono:{start:.6f}", "--json", "{json}"]
         name = f"{point.transport} on host {index + 1}"
         jobs.append(Job(name, argv, host, urgent=True, env=env(host.address)))

@@ -18,7 +18,7 @@ from lab.bench import results
 from lab.cluster import nodes, simulated
 from lab.cluster.beside import Compared, Idle, doubts_of, rows_of
 from lab.cluster.points import Point
-from lab.cluster.setup import DRAIN_S, Setup, cores, warmup_s
+from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
 from lab.console import Steps
 from lab.net import tcp
 from lab.net.hosts import Lab
@@ -124,7 +124,7 @@ def _loaded(
 ) -> Compared:
     """All hosts client and server of each other, and the simulator's word beside it."""
     window = setup.window_s(point, switch.rate_bps)
-    limit = window + warmup_s(switch.rate_bps) + DRAIN_S + 90
+    limit = window + warmup_s(switch.rate_bps) + LIMIT_S
 
     def attempt() -> list[dict | None]:
         switch.set_buffer(setup.buffer)

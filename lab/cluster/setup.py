@@ -12,7 +12,8 @@ from lab.cluster.plot import SUFFIXES
 from lab.cluster.points import Point, dilation_for, rate_of
 from lab.errors import UsageError
 
-DRAIN_S = 20.0
+DRAIN_S = 20.0  # that messages have to come to their end, at most; more where links are very slow
+LIMIT_S = 180.0  # beside warm-up and window, until a run has hung
 LONGEST = 1_000_000  # bytes; homa-bench cuts there
 WARMUP_MESSAGES = 30  # of the longest, one after the other: how long a run begins unmeasured
 

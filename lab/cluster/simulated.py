@@ -21,7 +21,17 @@ from lab.sim.spec import Spec, normal
 
 _ALONE_LOAD = 0.1  # so that most messages meet no other
 _ALONE_MESSAGES = 8  # of each of two hosts, about
-_RESEND_US, _RESEND_MOST_US = 5000, 10_000_000  # from 10 Gbit/s on; the setting's range
+# The engine's and its hosts' times on a fast link that have to be as many times longer as links are
+# slower, and the ranges of their settings. (Peers' traffic is looked at once a second all the same:
+# a run is not long enough for more.)
+_TIMES = {
+    "resend_interval_us": (5000, 10_000_000),
+    "timeout_us": (500_000, 60_000_000),
+    "tombstone_ms": (1000, 60_000),
+    "need_ack_us": (2000, 10_000_000),
+    "peer_idle_ms": (10_000, 10_000_000),
+}
+_STAY_INTERVALS = 3  # until a question and, if it was lost, a second one are answered
 _RECEIVE = 0.5  # share of the software's delay that is the receiver's
 
 
@@ -36,13 +46,25 @@ class Model:
 
 
 def settings(point: Point, dilation: float) -> list[str]:
-    """The engine's settings that are not its defaults, "name=value", in the lab and here. Its time
-    before a RESEND is that of a fast link, made longer as all times are; what the engine would
-    derive from the slow link is at most 50 ms, too short where a message takes seconds."""
+    """The engine's settings that are not its defaults, "name=value", in the lab and here. Its times
+    are those of a fast link, made longer as all times are: all of them, or one end gives up while
+    the other has not even asked. What the engine would derive from the slow link before a RESEND
+    is at most 50 ms, too short where a message takes seconds."""
     found = [f"num_priorities={point.levels}"]
     if dilation > 1:
-        found.append(f"resend_interval_us={min(_RESEND_MOST_US, round(_RESEND_US * dilation))}")
+        found += [f"{name}={min(most, round(t * dilation))}" for name, (t, most) in _TIMES.items()]
     return found
+
+
+def stay_s(dilation: float) -> float:
+    """Seconds without a message after which no host waits for what was lost any more."""
+    resend, most = _TIMES["resend_interval_us"]
+    return 0.5 + _STAY_INTERVALS * min(most, resend * max(1.0, dilation)) / 1e6
+
+
+def drain_s(dilation: float) -> float:
+    """Seconds that messages have to come to their end, at most."""
+    return max(DRAIN_S, 2 * stay_s(dilation))
 
 
 def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spec:
@@ -100,7 +122,7 @@ def run(setup: Setup, point: Point, rate: int, idle: Idle) -> Model:
         "load": point.load,
         "warmup": f"{warmup_s(rate):g}s",
         "measure": f"{window:g}s",
-        "drain": f"{DRAIN_S:g}s",
+        "drain": f"{drain_s(setup.link_bps / rate):g}s",
     }
     found = program.run(normal({**spec_of(setup, point, rate, delay), **timing}))
     counts = found.get("sim", {}).get("counts", {})

@@ -18,7 +18,7 @@ from pathlib import Path
 from lab.bench import results
 from lab.cluster import nodes, simulated
 from lab.cluster.busy import Watch
-from lab.cluster.setup import DRAIN_S, Setup, warmup_s
+from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, warmup_s
 from lab.coexist import grid, measured, shares, streams
 from lab.coexist.grid import Cell
 from lab.coexist.measured import Measured
@@ -129,7 +129,7 @@ def _cell(
 ) -> Measured:
     """RPCs and streams at the same time, and what both say."""
     window = window_s(setup, cell, switch.rate_bps)
-    limit = window + warmup_s(switch.rate_bps) + DRAIN_S + 90
+    limit = window + warmup_s(switch.rate_bps) + LIMIT_S
     opened = 0.0
     watch = Watch()
 

@@ -175,8 +175,12 @@ def test_together__is_all_hosts() -> None:
 
 def test_simulated__is_the_labs_network() -> None:
     spec = simulated.spec_of(SETUP, Point("homa", "w5", 0.8, levels=2), 10**8, 3000.0)
-    # 25 Gbit/s made 250 times slower, and so is the time before a RESEND.
-    assert spec["set"] == {"num_priorities": "2", "resend_interval_us": "1250000"}
+    # 25 Gbit/s made 250 times slower, and so are the engine's times: whoever asks before he gives
+    # up does so here, too.
+    times = {"resend_interval_us": "1250000", "timeout_us": "60000000", "tombstone_ms": "60000"}
+    times |= {"need_ack_us": "500000", "peer_idle_ms": "2500000"}
+    assert spec["set"] == {"num_priorities": "2", **times}
+    assert simulated.stay_s(250) > 3 * 1.25 and simulated.drain_s(2000) > simulated.stay_s(2000)
     assert spec["preset"] == "linux"
     assert simulated.settings(Point("homa", "w5", 0.8), 1.0) == ["num_priorities=8"]
     assert "resend_interval_us=10000000" in simulated.settings(Point("homa", "w5", 0.8), 25_000)
