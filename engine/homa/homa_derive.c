@@ -136,7 +136,8 @@ static u64 homa_resend_most_ns(const struct homa_params *params)
 		ns = params->timeout_us * 1000ull;
 	if (params->tombstone_ms)
 		ns = homa_min_u64(ns, params->tombstone_ms * 1000000ull);
-	return homa_max_u64(homa_div64(ns, HOMA_RESEND_TRIES), HOMA_RESEND_MIN_NS);
+	return homa_max_u64(homa_div64(ns, HOMA_RESEND_TRIES),
+			    HOMA_RESEND_MIN_NS);
 }
 
 /*
@@ -160,7 +161,8 @@ static u64 homa_resend_ns(const struct homa_link *link, u32 max_incoming,
 		return HOMA_RESEND_MIN_NS;
 	ns = HOMA_RESEND_WAITS *
 	     homa_wire_ns((u64)max_incoming + rtt_bytes, link->rate_mbps);
-	ns = homa_max_u64(homa_min_u64(ns, HOMA_RESEND_MAX_NS), HOMA_RESEND_MIN_NS);
+	ns = homa_max_u64(homa_min_u64(ns, HOMA_RESEND_MAX_NS),
+			  HOMA_RESEND_MIN_NS);
 	return homa_min_u64(ns, most);
 }
 

@@ -198,7 +198,9 @@ static void busy__over_when_the_server_asks(void **state)
  * its response. */
 static void busy__over_when_the_server_wants_an_ack(void **state)
 {
-	static const struct pair_filter lost = { .type = HOMA_DATA, .src = 1, .count = 1 };
+	static const struct pair_filter lost = { .type = HOMA_DATA,
+						 .src = 1,
+						 .count = 1 };
 	u64 took = one_with_losses(&lost, 1, 100, 100, 2 * INTERVAL_NS);
 
 	(void)state;

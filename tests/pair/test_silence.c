@@ -166,8 +166,8 @@ static void slow_to_ask(const struct patience *p, u8 src, u32 size, u32 lost_us)
 			   rpc->state == PAIR_OK,
 		   "RESEND %u us, timeout %u us, tombstones %u ms: %u bytes of host "
 		   "%u, lost for %u us: state %u, error %d",
-		   p->resend_us, p->timeout_us, p->tombstone_ms, size, src, lost_us,
-		   rpc->state, rpc->error);
+		   p->resend_us, p->timeout_us, p->tombstone_ms, size, src,
+		   lost_us, rpc->state, rpc->error);
 	pair_finish(w);
 }
 
