@@ -95,7 +95,7 @@ def test_trace_a_message__files_exist() -> None:
 
 def test_trace_a_message__each_function_is_where_the_walk_says() -> None:
     """The step that names a function for the first time names the file that defines it, and a
-    function that follows a file's name is that file's."""
+    function that follows a file's name, or is followed by it in brackets, is that file's."""
     page = (ROOT / "docs/trace-a-message.md").read_text()
     sources = _sources()
     met: set[str] = set()
@@ -108,6 +108,9 @@ def test_trace_a_message__each_function_is_where_the_walk_says() -> None:
             where = _definers(sources, name)
             assert any(_is(path, file) for path in where for file in files), (name, where)
         for file, name in re.findall(rf"{FILE}\s+{FUNCTION}", step):
+            where = _definers(sources, name)
+            assert any(_is(path, file) for path in where), (file, name, where)
+        for name, file in re.findall(rf"{FUNCTION}\s+\({FILE}\)", step):
             where = _definers(sources, name)
             assert any(_is(path, file) for path in where), (file, name, where)
     assert len(met) > 40
