@@ -228,6 +228,8 @@ RATIOS = (
     Ratio(
         "apps_to_one", f"rate of {APPS} applications to one's", RATE, "homad_apps", ("homad_1_app",)
     ),
+    Ratio("apps_4_to_one", "the same, 4 RPCs each", RATE, "homad_apps_4", ("homad_1_app",)),
+    Ratio("apps_1_to_one", "the same, 1 RPC each", RATE, "homad_apps_1", ("homad_1_app",)),
 )
 
 

@@ -146,6 +146,8 @@ RESULTS = {
     "goodput, Gbit/s": "service-goodput",
     "within a host, k/s": "service-local",
     "64 applications with 16 RPCs each": "service-apps",
+    "64 applications with 4 RPCs each": "service-apps-4",
+    "64 applications with 1 RPC each": "service-apps-1",
     "largest share of an application": "service-apps-share",
 }
 
