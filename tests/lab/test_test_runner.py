@@ -237,7 +237,7 @@ def test_status__of_programs_that_run_side_by_side(tmp_path: Path) -> None:
         (["dissector/homa.lua", "README.md"], ["build", "purity", "dissector", "lab"]),
         (
             ["tests/pair/check.c", "lab/vm/guest.py"],
-            ["build", "purity", "pair", "world", "sim", "vm", "lab"],
+            ["build", "purity", "pair", "world", "sim", "vm", "hw", "lab"],
         ),
         (["host/kernel/rx.c", "meson.build"], [s.name for s in STAGES]),
     ],
