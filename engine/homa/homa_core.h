@@ -13,61 +13,70 @@
  * struct homa_engine - see homa_engine.h
  */
 struct homa_engine {
-	/* Settings; homa_engine_set_params() writes them while nobody else is in. */
+	/* Settings. homa_engine_set_params() writes them while no other call is under
+	 * way. */
 	struct homa_params params;
-	/* Sizes; constant. */
+	/* Sizes that the host chose; constant. */
 	struct homa_limits limits;
-	/* Random numbers; constant. */
+	/* Random and secret numbers that the host gave; constant. */
 	struct homa_seeds seeds;
-	/* It was made at this time, ns; constant. */
+	/* Time at which it was made, in ns; constant. */
 	u64 start;
-	/* Until this time, ns, a request that is sent again may have run in a past life of
-	 * the engine; 0: it may not. Constant. */
+	/* Time until which the engine assumes that a request which is sent again may have
+	 * run before this host restarted, in ns; 0: it never assumes so. Constant. */
 	u64 guard_until;
-	/* homa_maintain() is due at this time, ns; written and read anywhere. */
+	/* Time at which homa_maintain() is due, in ns; written and read without a lock. */
 	u64 maintain_at;
-	/* A place where a new peer's ids begin; atomic, and moves on with each peer. */
+	/* Number from which the first RPC id for the next new peer is computed; atomic,
+	 * advances with each new peer. */
 	u64 id_epoch;
-	/* So many RPCs exist that are not dead; counter. */
+	/* Number of RPCs that are not dead; counter. */
 	u64 num_rpcs;
-	/* Pays for sockets that nobody else answers for. */
+	/* Account of the sockets that homa_sock_charge() was not called for. */
 	struct homa_owner own;
-	/* So many peers are in the table; counter. */
+	/* Number of peers in the table; counter. */
 	u64 num_peers;
-	/* So many sockets are open; counter. */
+	/* Number of open sockets; counter. */
 	u64 num_socks;
-	/* So many blocks of memory are in @once; counter. */
+	/* Number of blocks (struct homa_once) in @once; counter. */
 	u64 num_once;
-	/* So many of them are nobody's own; counter. */
+	/* Number of those blocks that are beyond the number reserved for each group of
+	 * addresses; counter. */
 	u64 once_common;
-	/* Says in which stripe to look for expired ones next; counter. */
+	/* Its remainder by HOMA_ONCE_STRIPES is the stripe that is searched for expired
+	 * blocks next; counter. */
 	u64 once_clock;
-	/* What is remembered of requests, in HOMA_ONCE_STRIPES parts; constant. */
+	/* HOMA_ONCE_STRIPES parts of the table of requests that have run; constant
+	 * pointer. */
 	struct homa_once_stripe *once;
-	/* A part of the peer table holds at most so many; from settings. */
+	/* Most peers that one part of the peer table may hold; follows from settings. */
 	u32 max_peers_per_stripe;
-	/* Counts evictions of peers, see homa_peer_get(); atomic. */
+	/* Number of times that peers were evicted, by which contexts notice that their
+	 * cached peers are stale, see homa_peer_get(); atomic. */
 	u32 peers_epoch;
-	/* We told a homad of before in this millisecond that we are there; written and read
-	 * anywhere. */
+	/* Millisecond in which a probe of an older homad was last answered; written and
+	 * read without a lock. */
 	u32 answered_ms;
-	/* The next client port is looked for from here on; sock table lock. */
+	/* Client port from which the search for the next free one begins; sock table
+	 * lock. */
 	u16 next_port;
-	/* What it calls its life, see homa_life.h; 0: nothing. Constant. */
+	/* Number that names this run of the engine to its peers, see homa_life.h; 0: it has
+	 * no name. Constant. */
 	u32 life;
-	/* The parts of the RPC table; constant. */
+	/* Array of the parts of the RPC table; constant pointer. */
 	struct homa_shard *shards;
-	/* The sock table's lock. */
+	/* Lock of the sock table. */
 	struct homa_lock sock_lock;
-	/* Lists of sockets by port; sock table lock. */
+	/* Hash buckets, each a list of sockets, by port; sock table lock. */
 	struct homa_list *sock_buckets;
-	/* Which client ports are free; sock table lock. */
+	/* Set of the client ports that are free; sock table lock. */
 	struct homa_ports ports;
 	struct homa_peer_stripe peers[HOMA_PEER_STRIPES];
 	struct homa_prio prio;
 };
 
-/* Collects idle peers and old requests, recomputes cutoffs; every 100 ms with traffic. */
+/* Retires idle peers and old requests and recomputes cutoffs; called every 100 ms while
+ * there is traffic. */
 void homa_maintain(struct homa_ctx *ctx, struct homa_link *link);
 
 #endif

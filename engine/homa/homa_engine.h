@@ -121,7 +121,7 @@ void homa_link_set(struct homa_link *link, u32 rate_mbps, u32 mtu);
 void homa_link_pace_by_room(struct homa_link *link);
 /** homa_link_pace_by_rate() - the device's room is estimated again. */
 void homa_link_pace_by_rate(struct homa_link *link);
-/** homa_link_room() - the device can take so many bytes now. */
+/** homa_link_room() - set to @bytes what the device can take now. */
 void homa_link_room(struct homa_link *link, u64 bytes);
 
 /*

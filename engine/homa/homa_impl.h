@@ -10,8 +10,8 @@
  * struct homa_grantee (grant lock). Who keeps a pointer to an RPC beyond a
  * lock holds a reference (homa_rpc.refs); the last one to let go retires it.
  *
- * "Read anywhere" at a field means: without the lock, by HOMA_READ_ONCE(). A "counter"
- * is changed by homa_counter_add(), without any lock.
+ * "Read without the lock" at a field means: by HOMA_READ_ONCE(). A "counter" is changed by
+ * homa_counter_add(), without any lock.
  */
 #ifndef HOMA_IMPL_H
 #define HOMA_IMPL_H

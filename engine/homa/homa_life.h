@@ -15,20 +15,17 @@
 /* The number that the engine calls its life, drawn from its seeds; 0: it has no restart guard,
  * and so names no life. */
 u32 homa_life_drawn(const struct homa_engine *engine);
-/* How long it lasts already, in HOMA_WIRE_UP_SHIFT, as RPC_UNKNOWN says. */
+/* Time since the engine was made, in units of 2^HOMA_WIRE_UP_SHIFT ns, as RPC_UNKNOWN
+ * carries it. */
 u32 homa_life_up(const struct homa_ctx *ctx);
-/* A client's RPC begins: it is for the life that its peer was heard of last. */
+/* Binds a client's RPC, which begins, to the life that its peer named last. */
 void homa_life_begin(struct homa_rpc *rpc);
-/*
- * Is a server's packet at @data, no RPC_UNKNOWN, of the life that a client's @rpc is with?
- * The first that says one tells which. Shard locked.
- */
+/* Is a server's packet at @data, which is no RPC_UNKNOWN, of the life that a client's @rpc
+ * is bound to? The first packet that names a life binds the RPC to it. Shard locked. */
 bool homa_life_same(struct homa_rpc *rpc, const void *data);
-/*
- * RPC_UNKNOWN at @data: may a client's @rpc begin again? Not with another life that may be
- * younger than the first packet of the request, for a former one may have run it. Shard
- * locked.
- */
+/* May a client's @rpc start over after the RPC_UNKNOWN at @data? Not with a life that may
+ * have begun after the first packet of the request, because a former one may have run it.
+ * Shard locked. */
 bool homa_life_again(const struct homa_ctx *ctx, struct homa_rpc *rpc,
 		     const void *data);
 /* Is the client's packet at @data for another life than this one? */

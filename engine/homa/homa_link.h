@@ -10,31 +10,35 @@
 #include "homa_grant.h"
 #include "homa_sched.h"
 
-/* A packet takes so many bytes on an Ethernet for preamble, CRC and the gap after it. */
+/* Bytes that each Ethernet packet takes for preamble, CRC and the gap after it. */
 #define HOMA_WIRE_OVERHEAD 24u
 #define HOMA_ETH_HEADER 14u
 
 /*
  * struct homa_derived - values that follow from settings, link rate and round trip
  *
- * homa_link_derive() writes them under the link lock; each is read anywhere.
+ * homa_link_derive() writes them under the link lock; each is read without it.
  */
 struct homa_derived {
-	/* So many bytes of a message go unasked: what fills the link for a round trip. */
+	/* Most bytes of a message that are sent without a grant: what fills the link for a
+	 * round trip. */
 	u32 rtt_bytes;
-	/* So many bytes may be granted and not received, over all messages of the link. */
+	/* Most bytes that may be granted and not received, over all messages of the
+	 * link. */
 	u32 max_incoming;
-	/* So many of them are kept for the best message. */
+	/* Number of bytes of @max_incoming that are kept for the best message. */
 	u32 reserved;
-	/* A message may have so many outstanding; 0: as many as there is room for. */
+	/* Most bytes that one message may have outstanding; 0: limited by @max_incoming
+	 * only. */
 	u32 window;
-	/* The oldest message's share is granted in steps of so many bytes. */
+	/* Size of the steps in which the oldest message's share is granted, in bytes. */
 	u32 fifo_increment;
-	/* After so much silence, ns, bytes are asked for again. */
+	/* Time of silence after which missing bytes are asked for again, in ns. */
 	u64 resend_ns;
-	/* After so much silence, ns, an RPC is given up. */
+	/* Time of silence after which an RPC is given up, in ns. */
 	u64 timeout_ns;
-	/* So long after the last sign of its server, ns, a client may start an RPC again. */
+	/* Time after its server's last packet during which a client may start an RPC again,
+	 * in ns. */
 	u64 restart_ns;
 };
 
@@ -44,36 +48,39 @@ struct homa_derived {
  * Under @lock, unless a field says otherwise.
  */
 struct homa_link {
-	/* The link's engine; constant. */
+	/* Engine of the link; constant. */
 	struct homa_engine *engine;
 	struct homa_lock lock;
-	/* Says whose packet goes next. */
+	/* Send scheduler, which says whose packet goes next. */
 	struct homa_sched sched;
-	/* The ring of control packets has those from @ctrl_head up to, not including,
-	 * @ctrl_tail; both count on, and & @ctrl_mask makes an index. */
+	/* Positions in the ring of control packets: the oldest is at @ctrl_head, the next
+	 * free place at @ctrl_tail. Both only grow; "& @ctrl_mask" makes them an index of
+	 * @ctrl. */
 	u32 ctrl_head, ctrl_tail, ctrl_mask;
-	/* The rate in Mbit/s; 0: it is unknown. The host writes it; read anywhere. */
+	/* Rate in Mbit/s; 0: it is unknown. Written by the host; read without the lock. */
 	u32 rate_mbps;
-	/* IP packets on it have at most so many bytes. The host writes it; read anywhere. */
+	/* IP MTU in bytes. Written by the host; read without the lock. */
 	u32 mtu;
-	/* The smallest round trip of late, ns; 0: none was measured. Read anywhere. */
+	/* Smallest round trip of the last and the present epoch, in ns; 0: none was
+	 * measured. Read without the lock. */
 	u32 rtt_ns;
-	/* The smallest of the last epoch, ns; 0: none. */
+	/* Smallest round trip of the last epoch, in ns; 0: none was measured. */
 	u32 rtt_prev_ns;
-	/* The smallest of the epoch that runs, ns; 0: none. Read anywhere. */
+	/* Smallest round trip of the present epoch, in ns; 0: none was measured. Read
+	 * without the lock. */
 	u32 rtt_next_ns;
-	/* The epoch ends at this time, ns; read anywhere. */
+	/* Time at which the present epoch ends, in ns; read without the lock. */
 	u64 rtt_epoch_at;
 	struct homa_derived derived;
-	/* Says which messages are granted; under its own lock. */
+	/* Grant scheduler, which says which senders may send; under its own lock. */
 	struct homa_grants grants;
-	/* The ring's memory: @ctrl_mask + 1 packets behind the struct. */
+	/* Memory of the ring: @ctrl_mask + 1 packets behind the struct. */
 	struct homa_ctrl *ctrl;
 };
 
-/* homa_derived is computed anew; link locked, or nobody knows the link yet. */
+/* Computes @link->derived anew; link locked, or nobody knows the link yet. */
 void homa_link_derive(struct homa_link *link);
-/* From a short request to its response it took @ns. */
+/* Notes a round trip of @ns from a short request to its response. */
 void homa_link_rtt_sample(struct homa_ctx *ctx, struct homa_link *link, u64 ns);
 
 #endif

@@ -8,27 +8,29 @@
 #include "homa_ctx.h"
 #include "homa_list.h"
 
-#define HOMA_ONCE_IDS 128u    /* ids that one block remembers */
-#define HOMA_ONCE_STRIPES 16u /* parts, each with a lock */
-#define HOMA_ONCE_SHARES 64u  /* groups of addresses in a stripe */
+#define HOMA_ONCE_IDS 128u /* number of ids that one block remembers */
+#define HOMA_ONCE_STRIPES \
+	16u /* number of parts of the table, each with a lock */
+#define HOMA_ONCE_SHARES \
+	64u /* number of groups of client addresses in a stripe */
 
 /*
  * struct homa_once - HOMA_ONCE_IDS ids in a row of one client; stripe lock
  */
 struct homa_once {
-	/* The next one of its bucket. */
+	/* Next block of the hash bucket. */
 	struct homa_once *next;
-	/* Links it into the stripe's list while @open is 0, the first to expire first. */
+	/* Links the block into homa_once_stripe.idle while @open is 0. */
 	struct homa_list idle;
-	/* The hash of the client's address and of the ids. */
+	/* Hash of the client's address and of the ids. */
 	u64 key;
-	/* A bit for each id: its request has begun. */
+	/* A bit for each id, which is set once its request has begun. */
 	u64 bits[HOMA_ONCE_IDS / 64];
-	/* It expires at this time, ms, while @open is 0. */
+	/* Time at which the block expires, in ms; valid while @open is 0. */
 	u32 until_ms;
-	/* So many RPCs of these ids have not ended. */
+	/* Number of RPCs with these ids that have not ended. */
 	u16 open;
-	/* It is counted in this element of homa_once_stripe.shares. */
+	/* Index of the element of homa_once_stripe.shares that counts the block. */
 	u16 share;
 };
 HOMA_STATIC_ASSERT(sizeof(struct homa_once) <= HOMA_RECORD_SIZE,
@@ -39,30 +41,33 @@ HOMA_STATIC_ASSERT(sizeof(struct homa_once) <= HOMA_RECORD_SIZE,
  */
 struct homa_once_stripe {
 	struct homa_lock lock;
-	/* Those that nobody uses, the first to expire first. */
+	/* Blocks whose RPCs have all ended, the first to expire first. */
 	struct homa_list idle;
 	struct homa_once **buckets;
-	/* There are @mask + 1 buckets; constant. */
+	/* Number of buckets less 1, which is a bit mask; constant. */
 	u32 mask;
-	/* So many belong to each group of addresses. */
+	/* Number of blocks of each group of client addresses. */
 	u32 shares[HOMA_ONCE_SHARES];
 };
 
 size_t homa_once_bytes(const struct homa_limits *limits);
 void homa_once_init(struct homa_engine *engine, void *mem);
-/* @peer's request @id begins, with its only packet if it is @whole. 0, and *begun, which
- * may be NULL, is for homa_once_end(); else why it must not: it ran, or no memory. */
+/* Notes that @peer's request @id begins; @whole: its first packet is its only one. Returns
+ * 0 and sets *begun, which may be NULL and is for homa_once_end(); else the counter (enum
+ * homa_metric) of the reason why the request must not run: it ran already, or there is no
+ * memory. */
 u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
 		    const struct homa_peer *peer, u64 id, bool whole,
 		    struct homa_once **begun);
-/* @peer's request @id has ended. If @executed, copies of it are refused until what is
- * remembered of it expires; else a copy may run. */
+/* Notes that @peer's request @id has ended. If @executed, copies of it are refused until
+ * the block that remembers it expires; else a copy may run. */
 void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
 		   const struct homa_peer *peer, u64 id, struct homa_once *once,
 		   bool executed);
-/* What has expired becomes spare: at most @budget blocks of each stripe. */
+/* Makes at most @budget expired blocks of each stripe spare memory. */
 void homa_once_collect(struct homa_ctx *ctx, u32 budget);
-/* At most @budget blocks become spare, expired or not; what is left of @budget. */
+/* Makes at most @budget blocks spare memory, expired or not; returns what is left of
+ * @budget. */
 u32 homa_once_drain(struct homa_ctx *ctx, u32 budget);
 
 #endif

@@ -10,18 +10,18 @@
 #include "homa_ctx.h"
 #include "homa_sched.h"
 
-/* A message keeps at most so many ranges to send again. */
+/* Most ranges that a message keeps to send again. */
 #define HOMA_OUT_RTX 64u
 
 /*
  * struct homa_rtx - a range of bytes to send again; it is made of a spare record
  */
 struct homa_rtx {
-	/* The range that is sent after this one; NULL: this is the last. */
+	/* Range that is sent after this one; NULL: this is the last. */
 	struct homa_rtx *next;
-	/* The range has the bytes [@start, @end) of the message. */
+	/* Bytes [@start, @end) of the message form the range. */
 	u32 start, end;
-	/* The packets of the range go on this level, 0 to 7. */
+	/* Level of the packets of the range, 0 to 7. */
 	u8 prio;
 };
 
@@ -32,107 +32,107 @@ struct homa_rtx {
  * before the link knows the message.
  */
 struct homa_out {
-	/* The link's scheduler knows the message by this while something can be sent. */
+	/* Entry of the message in the link's send scheduler while it has something to
+	 * send. */
 	struct homa_sendable send;
-	/*
-	 * The last packet with new bytes left at this time, ns; read anywhere.
-	 * Retransmissions do not count: a peer that makes us repeat ourselves must not
-	 * postpone the timeout for ever.
-	 */
+	/* Time at which the last packet with new bytes was sent, in ns; read without the
+	 * lock. Retransmissions do not count: a peer that makes us repeat ourselves must
+	 * not postpone the timeout for ever. */
 	u64 sent_at;
-	/* The first packet left at this time, ns; 0: none has; read anywhere. */
+	/* Time at which the first packet was sent, in ns; 0: none was; read without the
+	 * lock. */
 	u64 first_at;
-	/* These ranges are sent again, in this order, before anything new. */
+	/* Ranges that are sent again, in this order, before any new bytes. */
 	struct homa_rtx *rtx;
-	/* The message has so many bytes. */
+	/* Length of the message, in bytes. */
 	u32 length;
-	/* The first byte that was never sent has this offset; read anywhere. */
+	/* Offset of the first byte that was never sent; read without the lock. */
 	u32 next;
-	/*
-	 * So many bytes before @next never left, because the host could not send them;
-	 * read anywhere. If it is all of them, nothing that the receiver gets is a
-	 * retransmission.
-	 */
+	/* Number of bytes before @next that the host could not send; read without the lock.
+	 * If it is all of them, nothing that the receiver gets is a retransmission. */
 	u32 unsent;
-	/* Bytes before this may be sent: the unscheduled ones, then those granted; read
-	 * anywhere. */
+	/* Offset before which bytes may be sent, first the unscheduled and then the granted
+	 * ones; read without the lock. */
 	u32 limit;
-	/* The host has handed in the bytes before this. */
+	/* Offset before which the host has handed in the message's bytes. */
 	u32 available;
-	/* Bytes before this may be sent unasked; at most @length, and constant. */
+	/* Offset before which bytes may be sent without a grant; at most @length,
+	 * constant. */
 	u32 unsched;
-	/* An extension field of DATA; constant. At a client: it asks that the response send
-	 * no more than this unasked, KiB; 0: it does not. At a server: the response is a
-	 * rejection with this errno; 0: it is none. */
+	/* Extension field of DATA; constant. @resp_limit_kib, at a client: most bytes that
+	 * the response shall send without a grant, in KiB; 0: no limit. @error, at a
+	 * server: positive errno with which the response rejects the request; 0: it does
+	 * not. */
 	union {
 		u16 resp_limit_kib;
 		u16 error;
 	};
-	/* DATA says that the client has many RPCs open; constant. */
+	/* 1 if DATA says that the client has many RPCs open; constant. */
 	u8 incast : 1;
-	/* What is sent from @next on may have left before, in another life of the peer. */
+	/* 1 if bytes from @next on may have been sent before, to the peer's host before it
+	 * restarted. */
 	u8 anew : 1;
-	/* At a server: the RPC's client understands a rejection, as its request says, before
-	 * there is a message here; under the shard lock. */
+	/* At a server: 1 if the request says that its client understands a rejection. Valid
+	 * before the response begins; shard lock. */
 	u8 may_reject : 1;
-	/* Scheduled bytes go on this level: the newest GRANT's. */
+	/* Level of scheduled bytes, as the newest GRANT says. */
 	u8 sched_prio;
-	/* Unscheduled bytes go on this level, unless it follows from the bytes left;
+	/* Level of unscheduled bytes unless it is computed from the bytes left;
 	 * constant. */
 	u8 unsched_prio;
-	/* @rtx has so many ranges; read anywhere. */
+	/* Number of ranges in @rtx; read without the lock. */
 	u8 num_rtx;
-	/* There is a message here; written under the shard lock, too. */
+	/* 1 if there is an outgoing message; written under the shard lock as well. */
 	u8 active;
-	/* Something went out as a retransmission; read anywhere. */
+	/* 1 once a retransmission was sent; read without the lock. */
 	u8 resent;
-	/* This ack rides on the first packet; client_id 0: none does. Constant. */
+	/* Ack that the first packet carries; client_id 0: it carries none. Constant. */
 	struct homa_ack ack;
-	/* Each DATA packet's header begins as a copy of this; constant. */
+	/* Header from which that of each DATA packet is copied; constant. */
 	u8 hdr[HOMA_DATA_HDR];
 };
 
 /* ---- homa_out.c ---- */
 
-/* @rpc's message of @length bytes begins to go out: @available were handed in, @unsched
- * may be sent unasked. Shard locked. */
+/* Starts sending @rpc's message of @length bytes, of which the host has handed in
+ * @available and @unsched may be sent without a grant. Shard locked. */
 void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 		    u32 available, u32 unsched);
-/* Bytes before @limit may be sent, on level @prio. */
+/* Lets the bytes before offset @limit be sent, on level @prio. */
 void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit,
 		    u8 prio);
 /* The host has handed in the bytes before @available. */
 void homa_out_supply(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 available);
-/* Nothing more of the message is sent. */
+/* Stops sending the message. */
 void homa_out_cancel(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* The message enters or leaves the link's scheduler as its state demands; link locked. */
+/* Adds the message to the link's scheduler or removes it, as its state demands; link
+ * locked. */
 void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc);
 
 /* ---- homa_resend.c ---- */
 
-/* Bytes [@start, @end) are sent again, if they have been sent; false: all of them wait
- * for that already. */
+/* Queues bytes [@start, @end) to be sent again as far as they have been sent; false: all of
+ * them are queued already. */
 bool homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 		     u32 end, u8 prio);
-/*
- * Has nothing of the message been sent, as far as it was tried? Not any more once it
- * was sent again, for the host may say only later that the first try failed.
- */
+/* Did the host fail to send everything that it was given of the message so far? False once
+ * something was sent again, because the host may report only later that the first attempt
+ * failed. */
 static inline bool homa_out_never_left(const struct homa_out *out)
 {
 	return HOMA_READ_ONCE(out->unsent) == HOMA_READ_ONCE(out->next) &&
 	       !HOMA_READ_ONCE(out->resent);
 }
-/* The host could not send @desc; @later: it is not to be tried again at once. */
+/* Notes that the host could not send @desc; @later: it is not to be tried again at once. */
 void homa_out_unsent(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		     const struct homa_tx_desc *desc, bool later);
-/* The peer knows nothing of the message: it is sent from its beginning, with what may be
- * sent unasked; grants come anew. */
+/* Starts the message over because the peer knows nothing of it: unscheduled bytes are sent
+ * from the beginning, and the peer grants the others anew. */
 void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* The next at most @room bytes of what there is to send again go into @desc; link locked. */
+/* Writes the next bytes to send again, at most @room, to @desc; link locked. */
 void homa_rtx_take(struct homa_ctx *ctx, struct homa_out *out, u32 room,
 		   struct homa_tx_desc *desc);
-/* Nothing is sent again; link locked. */
+/* Drops the ranges that wait to be sent again; link locked. */
 void homa_rtx_clear(struct homa_ctx *ctx, struct homa_out *out);
 
 #endif

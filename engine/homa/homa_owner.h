@@ -7,7 +7,7 @@
 
 #include "homa_rpc.h"
 
-/* RPCs for which there is room; no lock. */
+/* Number of RPCs that may still begin in the engine; no lock. */
 static inline u32 homa_rpcs_left(const struct homa_engine *engine)
 {
 	u64 have = HOMA_READ_ONCE(engine->num_rpcs);
@@ -17,14 +17,16 @@ static inline u32 homa_rpcs_left(const struct homa_engine *engine)
 		       0;
 }
 
-/* A request waits for the application of @sock, on its account and on its owner's. */
+/* Counts @requests more that wait for the application of @sock, for the socket and for its
+ * owner. */
 static inline void homa_backlog_add(struct homa_sock *sock, u64 requests)
 {
 	homa_counter_add(&sock->backlog, requests);
 	homa_counter_add(&sock->owner->backlog, requests);
 }
 
-/* An RPC begins or ends on its socket's account; it is whole, its shard locked. */
+/* Charge an RPC that begins to its socket's owner, and discharge it when it ends. All
+ * fields of the RPC are set; shard locked. */
 static inline void homa_owner_begin(struct homa_rpc *rpc)
 {
 	struct homa_sock *sock = rpc->sock;
@@ -47,13 +49,14 @@ static inline void homa_owner_end(struct homa_rpc *rpc)
 		homa_backlog_add(sock, (u64)-1);
 }
 
-/* Has the owner of @sock as many RPCs as it may? */
+/* Does the owner of @sock have as many RPCs as it may? */
 bool homa_owner_full(const struct homa_engine *engine,
 		     const struct homa_sock *sock);
-/* How many requests may one peer have open, if the next one is to @sock? */
+/* Most requests that one peer may have open if the next one is to @sock. */
 u32 homa_peer_share(const struct homa_engine *engine,
 		    const struct homa_sock *sock);
-/* May a request to @sock begin? 0, or the reason to drop it. */
+/* May a request to @sock begin? Returns 0, or the counter (enum homa_metric) of the reason
+ * to drop it. */
 u16 homa_owner_admit(const struct homa_engine *engine,
 		     const struct homa_sock *sock);
 

@@ -24,17 +24,18 @@ static inline bool homa_rpc_lacks(const struct homa_rpc *rpc, u32 start, u32 end
 	return start < rpc->placed_from || end > rpc->placed_to;
 }
 
-/* The sender of a message that waits for pages was heard, or more of the message came
- * where it has pages; shard locked. */
+/* Notes that the sender of a message that waits for pages was heard, or that more of the
+ * message came where it has pages; shard locked. */
 void homa_rpc_speaks(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* A message with HOMA_RPC_HOLDING is whole, or over for another reason; shard locked. */
+/* Ends HOMA_RPC_HOLDING of a message that is complete or over for another reason; shard
+ * locked. */
 void homa_rpc_complete(struct homa_rpc *rpc);
-/* It neither waits for pages nor is promised any; sock lock held, not in the grant
- * scheduler. */
+/* Removes the message from the queue for pages and takes its promised pages back; sock lock
+ * held, not in the grant scheduler. */
 void homa_rpc_unqueue(struct homa_rpc *rpc);
-/* Its pages go back to the pool; sock lock held. */
+/* Returns the pages of the message to the pool; sock lock held. */
 void homa_rpc_pages_back(struct homa_rpc *rpc);
-/* May a message of so many bytes from @peer (NULL: from here) take pages before those
+/* May a message of @length bytes from @peer (NULL: from this host) take pages before those
  * that wait? Sock lock held. */
 bool homa_sock_may_take(const struct homa_sock *sock,
 			const struct homa_peer *peer, u32 length);
@@ -46,7 +47,7 @@ bool homa_sock_may_take(const struct homa_sock *sock,
 
 /* The first message of the queue whose sender is not silent; NULL: there is none. */
 const struct homa_heap_node *homa_sock_waits(const struct homa_sock *sock);
-/* The place in the queue that @rpc has by what it lacks. */
+/* Key of @rpc in the queue by the bytes that it lacks. */
 u64 homa_rpc_place(const struct homa_rpc *rpc);
 /* Are pages short? They are if a message waits, or fewer are free than were promised. */
 bool homa_sock_short(const struct homa_sock *sock);
@@ -54,7 +55,7 @@ bool homa_sock_short(const struct homa_sock *sock);
  * none. */
 bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part,
 		    u32 *page);
-/* Promises @rpc the pages of its message; false: there are not so many. */
+/* Promises @rpc the pages of its message; false: not enough are free. */
 bool homa_rpc_book(struct homa_rpc *rpc, u64 now);
 /* Puts @rpc, which is not in the grant scheduler, into the queue; @penalty is added to its
  * key. Shard locked as well. */

@@ -10,11 +10,11 @@
 #include "homa_heap.h"
 #include "homa_list.h"
 
-/* The table has so many parts, each with a lock. */
+/* Number of parts of the peer table, each with a lock of its own. */
 #define HOMA_PEER_STRIPES 16u
-/* A part has so many buckets, unless limits say otherwise. */
+/* Number of hash buckets of a part at first, if homa_limits.peer_buckets is 0. */
 #define HOMA_PEER_BUCKETS 1024u
-/* Unscheduled bytes go on this level until the peer's CUTOFFS arrive. */
+/* Level of unscheduled bytes until the peer's CUTOFFS arrive. */
 #define HOMA_NEW_PEER_LEVEL 6u
 
 /*
@@ -24,81 +24,89 @@
  * The peer lock is @lock, the stripe's that of the part of the table it is in.
  */
 struct homa_peer {
-	/* The link it is reached over; constant. */
+	/* Link over which the peer is reached; constant. */
 	struct homa_link *link;
-	/* Its address; constant. */
+	/* Address of the peer; constant. */
 	struct homa_addr addr;
-	/* A packet to it carries so many message bytes. Who learns of a path MTU writes it;
-	 * read anywhere. */
+	/* Most message bytes in a packet to the peer. Written by whoever learns of a path
+	 * MTU; read without a lock. */
 	u16 mtu_seg;
-	/* The version of @cutoffs, which its DATA must name. Peer lock; read anywhere. */
+	/* Version of @cutoffs, which DATA to the peer must name. Peer lock; read without
+	 * it. */
 	u16 cutoff_version;
-	/* Links it into its bucket; stripe lock. */
+	/* Links the peer into its hash bucket; stripe lock. */
 	struct homa_list hash;
-	/* One for the table, one for each RPC and each caller that looks at it. New ones
-	 * are taken under the stripe lock. */
+	/* References: one of the table, one of each RPC and of each caller that looks at
+	 * the peer. New ones are taken under the stripe lock. */
 	struct homa_ref refs;
-	/* It was looked for at this time, ms; for the collector; read anywhere. */
+	/* Time at which the peer was last looked for, in ms; the collector reads it without
+	 * a lock. */
 	u32 used_at_ms;
 	struct homa_lock lock;
-	/* So many of @ack_ids are in use. Peer lock; read anywhere. */
+	/* Number of entries of @ack_ids that are used. Peer lock; read without it. */
 	u8 num_acks;
 	/* Average time from the last byte of a response to its ack, in units of
-	 * 2^HOMA_ACK_SHIFT ns. Written under a shard lock, read anywhere. */
+	 * 2^HOMA_ACK_SHIFT ns. Written under a shard lock, read without one. */
 	u8 ack_delay;
-	/* 1: it is in the stripe's list of those that acks are owed to. Stripe lock; read
-	 * anywhere. */
+	/* 1 if the peer is in homa_peer_stripe.owed, else 0. Stripe lock; read without
+	 * it. */
 	u8 owes;
-	/* So many RESENDs and NEED_ACKs got no answer; peer lock. */
+	/* Number of RESENDs and NEED_ACKs that the peer has not answered; peer lock. */
 	u8 probes;
-	/* So many RPCs that it began are open. Peer lock; read anywhere. */
+	/* Number of open RPCs that the peer began. Peer lock; read without it. */
 	u32 server_rpcs;
-	/* A message of at most so many bytes goes unasked on the level that is the index;
-	 * the highest such level counts. The peer chose them. Peer lock; read anywhere. */
+	/* For each level, the length in bytes up to which unscheduled messages go on it; of
+	 * several levels the highest counts. The peer chose them. Peer lock; read without
+	 * it. */
 	u32 cutoffs[HOMA_PRIORITIES];
-	/* We told it our cutoffs in this millisecond; peer lock. */
+	/* Millisecond in which we last told the peer our cutoffs; peer lock. */
 	u32 cutoffs_sent_ms;
-	/* It was heard last at this time, ns; written under a shard lock, read anywhere. */
+	/* Time at which the peer's last packet arrived, in ns; written under a shard lock,
+	 * read without one. */
 	u64 heard_at;
-	/* The keyed hash of @addr; constant. */
+	/* Keyed hash of @addr; constant. */
 	u64 key;
-	/* The next request to it has this id; atomic. */
+	/* Id of the next request to the peer; atomic. */
 	u64 next_id;
-	/* What short messages need are two cache lines, to here. */
-	/* It sent us DATA or was granted something last at this time, ns; with quiet_us
-	 * only. Written under the shard or the grant lock, read anywhere. */
+	/* Short messages use only the fields up to here, which are two cache lines. */
+	/* Time at which the peer last sent us DATA or was sent a GRANT, in ns; kept only
+	 * if quiet_us is not 0. Written under the shard or the grant lock, read without
+	 * them. */
 	u64 active_at;
-	/* It was asked something last at this time, ns; peer lock. */
+	/* Time at which the last RESEND or NEED_ACK to the peer was sent, in ns; peer
+	 * lock. */
 	u64 resend_at;
-	/* These ids of our RPCs with it are done, and it does not know; the newest last.
-	 * Peer lock. */
+	/* Ids of our finished RPCs with the peer that it was not sent an ack of, the newest
+	 * last. Peer lock. */
 	u64 ack_ids[HOMA_MAX_ACKS];
-	/* The address of ours that the last of them was sent from; peer lock. */
+	/* Local address that the request of the last of them was sent from; peer lock. */
 	struct homa_from ack_from;
-	/* The server's port of each of @ack_ids. */
+	/* Server's port of each RPC in @ack_ids. */
 	u16 ack_ports[HOMA_MAX_ACKS];
-	/* So many of its messages are active; grant lock. */
+	/* Number of the peer's messages that are active, that is, being granted to; grant
+	 * lock. */
 	u16 slots;
-	/* So many RPCs with it have HOMA_RPC_BUSY; peer lock. */
+	/* Number of RPCs with the peer that have HOMA_RPC_BUSY; peer lock. */
 	u32 num_busy;
-	/* A packet of it was only late, not lost: so many messages with gaps are not asked
-	 * about early. Written without a lock, read anywhere. */
+	/* Number of messages with gaps that the peer is still not asked about early,
+	 * because a packet of it was late and not lost. Written and read without a lock. */
 	u8 late;
-	/* 1: it is in homa_grants.peers; grant lock. */
+	/* 1 if the peer is in homa_grants.peers, else 0; grant lock. */
 	u8 grant_heap;
-	/* The lowest 16 bits of the link's MTU when @mtu_seg was found; with another one it is
-	 * found anew. Read and written as @mtu_seg. */
+	/* Lowest 16 bits of the link's MTU when @mtu_seg was computed; if the link's
+	 * differ, it is computed anew. Locked as @mtu_seg. */
 	u16 link_mtu;
-	/* The life that it was in, as it said last, see homa_life.h; 0: it has not. Written
-	 * without a lock, read anywhere. */
+	/* Name of the run (life) of the peer's host that its last packet came from, see
+	 * homa_life.h; 0: none is known. Written and read without a lock. */
 	u32 life;
-	/* Links it into the stripe's list of those that acks are owed to; stripe lock. */
+	/* Links the peer into homa_peer_stripe.owed; stripe lock. */
 	struct homa_list owed;
-	/* Links it into the stripe's list for the collector; stripe lock. */
+	/* Links the peer into homa_peer_stripe.turns; stripe lock. */
 	struct homa_list turn;
-	/* Its messages that wait to be granted, the best first; grant lock. */
+	/* Heap of the peer's messages that wait to become active, the one with the fewest
+	 * missing bytes first; grant lock. */
 	struct homa_heap waiting;
-	/* Links it into homa_grants.peers; grant lock. */
+	/* Links the peer into homa_grants.peers; grant lock. */
 	struct homa_heap_node grant_node;
 };
 HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 312,
@@ -110,9 +118,9 @@ HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 312,
 struct homa_peer_stripe {
 	struct homa_lock lock;
 	struct homa_table peers;
-	/* All of its peers, those first that the collector looks at next. */
+	/* All peers of the stripe, first those that the collector looks at next. */
 	struct homa_list turns;
-	/* Peers that acks were owed to, the last to be owed any first. */
+	/* Peers that acks are owed to, the most recent first. */
 	struct homa_list owed;
 };
 
@@ -120,7 +128,8 @@ struct homa_peer_stripe {
 
 u64 homa_addr_key_new(struct homa_ctx *ctx, const struct homa_addr *addr);
 
-/* Packets in a row are often from few addresses, so a context remembers some. */
+/* Packets that follow each other are often from few addresses, so a context remembers the
+ * hashes of some. */
 static inline struct homa_addr_key *
 homa_addr_key_slot(struct homa_ctx *ctx, const struct homa_addr *addr)
 {
@@ -138,27 +147,30 @@ static inline u64 homa_addr_key(struct homa_ctx *ctx, const struct homa_addr *ad
 
 /* ---- peers ---- */
 
-/* Finds a peer, or makes it if @create; a reference is the caller's. NULL: no memory. */
+/* Returns the peer with a reference for the caller, and makes it first if there is none and
+ * @create; NULL: there is none, or no spare memory. */
 struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 				const struct homa_addr *addr, bool create);
-/* Lets a reference go. */
+/* Releases a reference. */
 void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer);
-/* A packet to @addr on a path of IP MTU @mtu carries so many message bytes. */
+/* Most message bytes in a packet to @addr on a path whose IP MTU is @mtu bytes. */
 u16 homa_seg_size(const struct homa_addr *addr, u32 mtu);
-/* @link, over which @peer is reached, has another MTU than when @peer's packets got their size. */
+/* Computes the size of @peer's packets anew after the MTU of @link, over which it is
+ * reached, has changed. */
 void homa_peer_follow_mtu(struct homa_peer *peer, const struct homa_link *link);
-/* At most @budget peers that were idle for long are retired. */
+/* Retires at most @budget peers that were idle for long. */
 void homa_peer_collect(struct homa_ctx *ctx, u32 budget);
-/* A message of @bytes goes to @peer on this level, unasked. */
+/* Level, 0 to 7, on which the unscheduled bytes of a message of @bytes go to @peer. */
 u8 homa_peer_unsched_prio(struct homa_peer *peer, u32 bytes);
 void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs,
 			   u16 version);
-/* An ack for a finished RPC is owed; an ACK packet goes when there is no room. */
+/* Notes that the server of a finished RPC is owed an ack; sends an ACK packet with those
+ * noted if there is no more room. */
 void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* Acks that are owed are sent, because nothing may come for them to ride on: to some
- * peers, those first that were the last to be owed any. */
+/* Sends the acks that some peers are owed in packets of their own, because there may be no
+ * request that could carry them; the most recent peers first. */
 void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport);
-/* Takes up to @max acks, newest first; returns how many. */
+/* Takes up to @max acks, newest first, and returns their number. */
 u32 homa_peer_take_acks(struct homa_peer *peer, struct homa_ack *acks, u32 max);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "homa_ctx.h"
 
-/* Message sizes are counted in so many bins, 4 to an octave. */
+/* Number of bins in which message lengths are counted, 4 for each doubling. */
 #define HOMA_SIZE_BINS 128u
 
 /*
@@ -17,29 +17,32 @@
  */
 struct homa_prio {
 	struct homa_lock lock;
-	/* A message of at most so many bytes comes unasked on the level that is the index;
-	 * read anywhere. */
+	/* For each level, the length in bytes up to which messages come unasked on it; read
+	 * without the lock. */
 	u32 cutoffs[HOMA_PRIORITIES];
-	/* Counts the changes of @cutoffs; read anywhere. */
+	/* Version of @cutoffs, which grows with each change; read without the lock. */
 	u16 version;
-	/* Levels below this one are for grants; read anywhere. */
+	/* Number of the lowest levels, which are for scheduled packets; read without the
+	 * lock. */
 	u8 sched_levels;
-	/* Peers know @cutoffs without being told; see homa_engine_set_cutoffs(). */
+	/* True if peers know @cutoffs without being told, see homa_engine_set_cutoffs(). */
 	bool agreed;
-	/* An administrator chose @cutoffs. */
+	/* True if an administrator chose @cutoffs. */
 	bool fixed;
-	/* @cutoffs are computed anew at this time, ns. */
+	/* Time at which @cutoffs are computed anew, in ns. */
 	u64 recompute_at;
-	/* So many bytes of messages of each size came; counters, halved now and then. */
+	/* For each bin, the number of bytes of messages of that length that came; counters,
+	 * halved now and then. */
 	u64 bins[HOMA_SIZE_BINS];
 };
 
 void homa_prio_init(struct homa_engine *engine);
-/* A message of this length comes in. */
+/* Counts an incoming message of @message_length bytes. */
 void homa_prio_saw(struct homa_engine *engine, u32 message_length);
-/* Cutoffs follow what came, if it is time. */
+/* Computes @cutoffs anew from what came, if that is due. */
 void homa_prio_recompute(struct homa_ctx *ctx, struct homa_link *link);
-/* Our cutoffs give this level to unscheduled bytes of that size (or bytes left). */
+/* Level that our cutoffs give to unscheduled bytes of a message of @bytes (or with so many
+ * bytes left). */
 u8 homa_prio_unsched(const struct homa_engine *engine, u32 bytes);
 
 #endif

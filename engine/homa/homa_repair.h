@@ -8,13 +8,13 @@
 
 #include "homa_rpc.h"
 
-/* One question asks for so many gaps at most. */
+/* Most gaps that one question asks for. */
 #define HOMA_MAX_GAPS_ASKED 64u
 /* Value of homa_rpc.asked_to: gaps are asked for only after silence. */
 #define HOMA_NO_EARLY 0xffffffffu
 /* homa_rpc.overtaken_at counts in units of 2^17 ns, which is 131 us. */
 #define HOMA_TICK_SHIFT 17u
-/* So many questions go out in a RESEND interval while what was asked for keeps coming. */
+/* Most questions in a RESEND interval while what was asked for keeps coming. */
 #define HOMA_REPAIR_ROUNDS 8u
 
 /* Are bytes missing that were sent again before others that have come already? */

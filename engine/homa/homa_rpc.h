@@ -17,7 +17,7 @@
 
 enum homa_rpc_state {
 	HOMA_RPC_NEW =
-		0, /* it is being made, or was refused before it was anything */
+		0, /* it is being made, or was refused before a message began */
 	HOMA_RPC_OUTGOING =
 		1, /* a client's request or a server's response goes out */
 	HOMA_RPC_INCOMING, /* a message comes in */
@@ -29,19 +29,23 @@ enum homa_rpc_state {
 
 /* homa_rpc.slept */
 enum {
-	HOMA_SLEPT = 1, /* this host was asleep, so what it hears may be old */
-	HOMA_SLEPT_WHOLE = 2, /* when it awoke, the whole request had been sent */
+	HOMA_SLEPT =
+		1, /* this host was asleep, so packets that it receives may be old */
+	HOMA_SLEPT_WHOLE =
+		2, /* the whole request had been sent when the host awoke */
 };
 
 enum homa_rpc_flags {
-	HOMA_RPC_CLIENT = 1,	/* we began it */
-	HOMA_RPC_PRIVATE = 2,	/* the host wants its events to itself */
-	HOMA_RPC_TELL_GONE = 4, /* it is dead, and the host should know */
+	HOMA_RPC_CLIENT = 1,  /* we began it */
+	HOMA_RPC_PRIVATE = 2, /* its events go to one caller of the host only */
+	HOMA_RPC_TELL_GONE = 4, /* it is dead, and the host has to be told */
 	HOMA_RPC_NO_BUFFER = 8, /* its message waits in sock->starving */
-	HOMA_RPC_BUSY = 16, /* the peer says so; it is asked again at probe_at */
-	HOMA_RPC_HOLDING = 32,	  /* it is incomplete, and in sock->holders */
-	HOMA_RPC_EXECUTED = 64,	  /* its request went to the application */
-	HOMA_RPC_OWN_PAGES = 128, /* its pages were not yet given away */
+	HOMA_RPC_BUSY =
+		16, /* the peer answered BUSY, and is asked again at @probe_at */
+	HOMA_RPC_HOLDING = 32,	/* it is incomplete, and in sock->holders */
+	HOMA_RPC_EXECUTED = 64, /* the application has taken its request */
+	HOMA_RPC_OWN_PAGES =
+		128, /* the pages are still its own, not the application's */
 };
 
 /*
@@ -50,105 +54,126 @@ enum homa_rpc_flags {
  * Under the shard lock, unless a field says otherwise.
  */
 struct homa_rpc {
-	/* Links it into its bucket of the shard's table. */
+	/* Links the RPC into its bucket of the shard's table. */
 	struct homa_list hash;
-	/* Its id at this end: even at the client, one more at the server; constant. */
+	/* Id of the RPC at this end: even at the client, greater by one at the server;
+	 * constant. */
 	u64 id;
-	/* Tells it from earlier RPCs with this id; constant. */
+	/* Number that distinguishes the RPC from earlier ones with the same @id;
+	 * constant. */
 	u32 generation;
-	/* One for being hashed, one for each pinned packet, event and caller. */
+	/* References: one while the RPC is hashed, one for each packet in flight at the
+	 * host, event and caller that uses it. */
 	struct homa_ref refs;
-	/* Whose it is, with whom, over what, and where it is kept; constant. */
+	/* Socket, remote host, link and part of the RPC table that the RPC belongs to;
+	 * constant. */
 	struct homa_sock *sock;
 	struct homa_peer *peer;
 	struct homa_link *link;
 	struct homa_shard *shard;
-	/* Links it into homa_sock.rpcs; sock lock. */
+	/* Links the RPC into homa_sock.rpcs; sock lock. */
 	struct homa_list sock_rpcs;
-	/* Its deadline, while it waits for its peer. */
+	/* Timer that fires when the RPC has to be looked at next; queued while it waits for
+	 * its peer. */
 	struct homa_wheel_node timer;
-	/* The next RPC of the context's list of events; the context's. */
+	/* Next RPC in the list of events of the context that queued this one; only that
+	 * context uses it. */
 	struct homa_rpc *event_next;
 	union {
-		/* At a server: where it is remembered that this request began; homa_once.c. */
+		/* At a server: block that remembers that the request has begun, see
+		 * homa_once.c. */
 		struct homa_once *once;
 		struct {
-			/* At a client: it is with this life of its server, see homa_life.h; 0:
-			 * not known. Read anywhere. */
+			/* At a client: name of the run (life) of the server that the RPC
+			 * belongs to, see homa_life.h; 0: it is not known yet. Read without
+			 * a lock. */
 			u32 life;
-			/* At a client: its application waits for so long from @birth on, in
-			 * units of 2^HOMA_LEFT_SHIFT ns; 0: it does not say. Constant. */
+			/* At a client: time after @birth at which its application stops
+			 * waiting, in units of 2^HOMA_LEFT_SHIFT ns; 0: it set no limit.
+			 * Constant. */
 			u32 within;
 		};
 	};
 	union {
-		/* At a client: what the application gave with the request; constant. */
+		/* At a client: value that the application gave with the request;
+		 * constant. */
 		u64 cookie;
-		/* At a server: its client stops waiting at this time, ns, as far as was said;
-		 * 0: nothing was. */
+		/* At a server: time at which the client stops waiting, as the request says,
+		 * in ns; 0: the request sets no limit. */
 		u64 deadline;
 	};
-	/* It was made at this time, ns; constant. */
+	/* Time at which it was made, in ns; constant. */
 	u64 birth;
-	/* The peer gave the last sign of life about it at this time, ns. */
+	/* Time at which the last packet of the peer about this RPC arrived, in ns. */
 	u64 heard_at;
-	/* The last new bytes of its message came at this time, or the silence since then
-	 * was our own doing, ns; while INCOMING. */
+	/* Time at which the last new bytes of its message arrived, in ns; moved on while it
+	 * is this end that holds the sender back. Valid while INCOMING. */
 	u64 fresh_at;
-	/* The last RESEND or NEED_ACK went out at this time, ns. */
+	/* Time at which the last RESEND or NEED_ACK was sent, in ns; with HOMA_RPC_BUSY:
+	 * time at which the next is due. */
 	u64 probe_at;
-	/* It holds its pages since this time, ns; sock lock. */
+	/* Time since which it holds its pages, in ns; sock lock. */
 	u64 held_at;
-	/* Ports of this end and of the other; constant. */
+	/* Ports of this end and of the other, in host order; constant. */
 	u16 sport, dport;
-	/* At a server: the client's wish for the response (incast control), KiB; 0: none. */
+	/* At a server: most bytes of the response that the client wants sent unasked
+	 * (incast control), in KiB; 0: the client sets no limit. */
 	u16 resp_limit_kib;
-	/* An enum homa_rpc_state. */
+	/* State of the RPC, an enum homa_rpc_state. */
 	u8 state;
-	/* From enum homa_rpc_flags; CLIENT and PRIVATE are constant. */
+	/* Bits of enum homa_rpc_flags; CLIENT and PRIVATE are constant. */
 	u8 flags;
-	/* So many RESENDs or NEED_ACKs were in vain, 255: or more. */
+	/* Number of RESENDs or NEED_ACKs without an answer since the peer was heard, at
+	 * most 255. */
 	u8 probes;
-	/* It is in a context's list of events. */
+	/* 1 while the RPC is in a context's list of events, else 0. */
 	u8 event_queued;
-	/* Why it failed: a positive errno. */
+	/* Reason of its failure, a positive errno; valid while FAILED. */
 	s16 error;
-	/* Its message takes so many pages in all; 0: its socket had no region. */
+	/* Number of pages that its whole message takes; 0: its socket had no region when it
+	 * began. */
 	u8 num_pages;
-	/* It was promised so many more pages; sock lock. */
+	/* Number of pages that were promised to its message and not yet taken; sock
+	 * lock. */
 	u8 owed;
-	/* homa_rpc_hash() of @id; constant. */
+	/* Value of homa_rpc_hash() for @id; constant. */
 	u32 hash_value;
-	/* The host has copied so many bytes; in.received counts those that arrived. */
+	/* Number of message bytes that the host has copied to their place; in.received
+	 * counts those that arrived. */
 	u32 copied;
-	/* The bytes [@placed_from, @placed_to) are known to have pages, for a short look;
-	 * all, if there is no region. */
+	/* Bytes [@placed_from, @placed_to) of the message are known to have pages, which
+	 * saves a search; it is all of them if there is no region. */
 	u32 placed_from, placed_to;
-	/* The last bytes that came again, since they were asked for, end here; 0: none did.
-	 * What is missing before it was sent again earlier, and is lost. */
+	/* Offset behind the last retransmitted bytes that arrived because they were asked
+	 * for; 0: none did. Bytes that are missing before it were retransmitted earlier, so
+	 * they are lost again. */
 	u32 repaired_to;
-	/* What is missing before @overtaken_to was overtaken at @overtaken_at or earlier;
-	 * 0: nothing was. What is missing before @asked_to was asked for; HOMA_NO_EARLY:
-	 * only silence counts. */
+	/* Offset before which missing bytes were overtaken by later ones at @overtaken_at
+	 * or earlier; 0: none were. @asked_to: offset before which missing bytes have been
+	 * asked for; HOMA_NO_EARLY: they are asked for only after silence. */
 	u32 overtaken_to, asked_to;
-	/* It has or was promised so many pages while it is incomplete; sock lock. */
+	/* Number of pages that its message has or was promised while it is incomplete; sock
+	 * lock. */
 	u8 held;
-	/* So many packets of bytes that were asked for came since, 255: or more. */
+	/* Number of packets with retransmitted bytes that arrived since the last question,
+	 * at most 255. */
 	u8 repaired;
-	/* See @overtaken_to; in units of 2^HOMA_TICK_SHIFT ns, the lowest 8 bits. */
+	/* Time of the last overtaking, see @overtaken_to: the lowest 8 bits, in units of
+	 * 2^HOMA_TICK_SHIFT ns. */
 	u8 overtaken_at;
-	/* At a client: HOMA_SLEPT*, see homa_rpc_note_sleep(). */
+	/* At a client: bits HOMA_SLEPT and HOMA_SLEPT_WHOLE, see homa_rpc_note_sleep(). */
 	u8 slept;
-	/* The bytes of its message that are here. */
+	/* Set of the message bytes that have arrived. */
 	struct homa_rangeset ranges;
-	/* Links it into homa_sock.holders; sock lock. */
+	/* Links the RPC into homa_sock.holders; sock lock. */
 	struct homa_list holding;
-	/* The page of each 64 KiB part of its message; HOMA_NO_PAGE: none yet. A part that
-	 * has arrived keeps its page while it is copied. */
+	/* Offset in the region of each 64 KiB part of its message, in bytes;
+	 * HOMA_NO_PAGE: the part has none yet. A part that has arrived keeps its page
+	 * while it is copied. */
 	u32 pages[HOMA_MAX_BPAGES];
-	/* Its message that comes in; grant lock. */
+	/* State of its incoming message; grant lock. */
 	struct homa_grantee in;
-	/* Its message that goes out; link lock. */
+	/* State of its outgoing message; link lock. */
 	struct homa_out out;
 };
 
@@ -160,12 +185,12 @@ HOMA_STATIC_ASSERT(sizeof(struct homa_rpc) <= 640, "RPC state grew");
  */
 struct homa_shard {
 	struct homa_lock lock;
-	/* Its index; constant. */
+	/* Index of the shard; constant. */
 	u32 index;
-	/* The last RPC that was made here has this generation. */
+	/* homa_rpc.generation of the last RPC that was made in the shard. */
 	u32 next_generation;
 	struct homa_table rpcs;
-	/* The deadlines of its RPCs. */
+	/* Timers of the shard's RPCs. */
 	struct homa_wheel wheel;
 };
 
@@ -218,7 +243,8 @@ static inline u32 homa_rpc_hash(struct homa_ctx *ctx, u64 id,
 			homa_client_hash(ctx->engine, id);
 }
 
-#define HOMA_SHARD_SHIFT 20u /* bits of the hash below are for buckets */
+/* Lowest bit of the hash that chooses the shard; the bits below it choose the bucket. */
+#define HOMA_SHARD_SHIFT 20u
 
 static inline struct homa_shard *homa_shard_at(struct homa_engine *engine,
 					       u32 hash)
@@ -226,19 +252,22 @@ static inline struct homa_shard *homa_shard_at(struct homa_engine *engine,
 	return &engine->shards[hash >> HOMA_SHARD_SHIFT & (engine->limits.shards - 1)];
 }
 
-/* Both want the shard locked. Peer NULL: any (client ids are ours). */
+/* Find an RPC by id and peer, or by handle; NULL: there is none. Shard locked. @peer NULL:
+ * any peer, which suffices for clients, whose ids are unique at this end. */
 struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
 			       const struct homa_addr *peer);
 struct homa_rpc *homa_rpc_find_handle(struct homa_shard *shard,
 				      struct homa_handle handle);
-/* An RPC of a spare one, hashed; NULL: no memory, or the socket closes. Shard locked. */
+/* Makes an RPC from the context's spare memory and hashes it; NULL: no spare memory, or the
+ * socket closes. Shard locked. */
 struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 				 struct homa_sock *sock, struct homa_peer *peer,
 				 struct homa_link *link, u64 id, u32 hash,
 				 u16 dport, u8 flags);
-/* The RPC's deadline is @deadline, ns, and no other; shard locked. */
+/* Sets the RPC's timer to @deadline, in ns, instead of any earlier setting; shard
+ * locked. */
 void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline);
-/* The application has to learn of the RPC; shard locked. */
+/* Queues the RPC in the context's list of events; shard locked. */
 void homa_event_add(struct homa_ctx *ctx, struct homa_rpc *rpc);
 
 #define HOMA_SLEEP_MIN_NS 5000000ull
@@ -265,30 +294,32 @@ static inline void homa_rpc_note_sleep(const struct homa_ctx *ctx,
 
 /* ---- homa_rpc_end.c: how it ends ---- */
 
-/* The RPC leaves every structure; shard locked. */
+/* Removes the RPC from every structure, so that it is dead; shard locked. */
 void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* A client's RPC ends with an error that its application will see; shard locked. */
+/* Ends a client's RPC with the positive errno @error, which its application gets; shard
+ * locked. */
 void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error);
-/* Its records of gaps become spare; shard locked. */
+/* Gives the RPC's records of gaps back to the context as spare memory; shard locked. */
 void homa_rpc_gaps_back(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* Lets a reference go; neither sock nor peer table locked. */
+/* Releases a reference; the caller holds neither sock nor peer table lock. */
 void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* It leaves both schedulers, and waits for nothing; shard locked. */
+/* Removes the RPC from the send and the grant scheduler and from the queue for pages; shard
+ * locked. */
 void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc);
 
 /* ---- homa_give.c: its message becomes the application's; shard locked ---- */
 
-/* What is ready or failed is given away, as @info says. */
+/* Hands a READY message or a FAILED error to the host in @info. */
 void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		   struct homa_msg_info *info);
-/* A request's service begins. */
+/* Notes that the application has taken a request. */
 void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* A client's RPC is over. */
+/* Ends a client's RPC whose response the application has taken. */
 void homa_rpc_end(struct homa_ctx *ctx, struct homa_rpc *rpc);
 
 /* ---- homa_abort.c ---- */
 
-/* A client's RPC is about to end before its response has come; shard locked. */
+/* Tells the server that a client's RPC ends before its response has come; shard locked. */
 void homa_rpc_tell_server(struct homa_ctx *ctx, struct homa_rpc *rpc);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* This bit in the key of a waiting message puts it behind all messages without it. */
 #define HOMA_GREEDY (1ull << 31)
-/* A peer is greedy if it holds more than one page of so many. */
+/* A peer is greedy if it holds more than one in HOMA_SHARE pages. */
 #define HOMA_SHARE 4u
 
 /*

@@ -9,64 +9,71 @@
 #include "homa_list.h"
 #include "homa_pool.h"
 
-/* Sockets are found in so many lists, unless limits say otherwise. */
+/* Number of hash buckets for ports if homa_limits.sock_buckets is 0. */
 #define HOMA_SOCK_BUCKETS 256u
-/* So many sockets may share a port. */
+/* Most sockets that may share a port. */
 #define HOMA_MATES 64u
 
 /*
  * struct homa_sock - a port
  */
 struct homa_sock {
-	/* Links the socket into its bucket; sock table lock. */
+	/* Links the socket into its hash bucket; sock table lock. */
 	struct homa_list hash;
-	/* One for being open, one for each RPC and each caller that looks at it. */
+	/* References: one while the socket is open, one of each RPC and of each caller that
+	 * looks at it. */
 	struct homa_ref refs;
 	struct homa_lock lock;
-	/* Its port. Sock table lock; read anywhere. */
+	/* Port of the socket, in host order. Sock table lock; read without it. */
 	u16 port;
-	/* It takes requests. The host writes it; read anywhere. */
+	/* True if the socket takes requests. Written by the host; read without a lock. */
 	bool server;
-	/* It takes requests of IPv4 peers only. The host writes it; read anywhere. */
-	bool only_v4;
-	/* homa_sock_close() has begun. Sock lock; read anywhere. */
-	bool closing;
-	/* Whole messages are given away at once, see homa_sock_give(); read anywhere. */
-	bool give;
-	/* No DATA is taken now, see homa_sock_refuse(); read anywhere. */
-	bool refuse;
-	/* It shares its port with others, or would; see homa_mates.c. Sock table lock; read
-	 * anywhere. */
-	bool shared;
-	/* Its RPCs that are not dead; sock lock. */
-	struct homa_list rpcs;
-	/* Messages that wait for pages, fewest bytes left first; sock lock. */
-	struct homa_heap starving;
-	/* Incomplete messages that have pages, in the order in which they are looked at;
-	 * sock lock. */
-	struct homa_list holders;
-	/* So many of @holders are of several pages; sock lock. */
-	u32 num_long;
-	/* So many pages were promised to these and not yet taken; sock lock. */
-	u32 owed;
-	/* @holders are not looked at before this time, ns; sock lock. */
-	u64 reclaim_at;
-	/* Where messages go; NULL: the host places them. Sock lock; read anywhere. */
-	struct homa_pool *pool;
-	/* Who pays for its RPCs; constant while it has some. */
-	struct homa_owner *owner;
-	/* So many requests were not taken by its application; counter. */
-	u64 backlog;
-	/* So many records of gaps are in messages that are coming in; counter. */
-	u64 gaps;
-	/* If it is @shared: the ring of those that share its port, which has no head. Only one
-	 * of them, the first, is in the table by its @hash. Sock table lock. */
-	struct homa_list mates;
-	/* If it is @shared: so many requests its application has and has not answered. The
-	 * host's memory, and the host writes it; read anywhere. */
-	const u32 *taken;
-	/* If it is the first: the one that is looked at first for the next request. Sock table
+	/* True if it takes requests of IPv4 peers only. Written by the host; read without a
 	 * lock. */
+	bool only_v4;
+	/* True once homa_sock_close() has begun. Sock lock; read without it. */
+	bool closing;
+	/* True if messages of one packet are handed to the application at once, see
+	 * homa_sock_give(); read without a lock. */
+	bool give;
+	/* True while DATA for the socket is dropped, see homa_sock_refuse(); read without a
+	 * lock. */
+	bool refuse;
+	/* True if the socket shares its port with others or is willing to, see
+	 * homa_mates.c. Sock table lock; read without it. */
+	bool shared;
+	/* List of the socket's RPCs that are not dead; sock lock. */
+	struct homa_list rpcs;
+	/* Heap of incoming messages that wait for pages, the one with the fewest bytes
+	 * missing first; sock lock. */
+	struct homa_heap starving;
+	/* List of incomplete messages that have pages, in the order in which they are
+	 * checked for pages to take back; sock lock. */
+	struct homa_list holders;
+	/* Number of messages in @holders that take several pages; sock lock. */
+	u32 num_long;
+	/* Number of pages that were promised to messages in @holders and not yet taken;
+	 * sock lock. */
+	u32 owed;
+	/* Time before which @holders is not searched again, in ns; sock lock. */
+	u64 reclaim_at;
+	/* Pages that incoming messages are placed in; NULL: the host places messages
+	 * itself. Sock lock; read without it. */
+	struct homa_pool *pool;
+	/* Account that the socket's RPCs are charged to; constant while it has some. */
+	struct homa_owner *owner;
+	/* Number of requests that the application has not taken; counter. */
+	u64 backlog;
+	/* Number of records of gaps that its incoming messages use; counter. */
+	u64 gaps;
+	/* Ring without a head of the sockets that share the port. Only one of them, the
+	 * first, is in the table by its @hash. Valid if @shared; sock table lock. */
+	struct homa_list mates;
+	/* Number of requests that its application has taken and not answered, in memory
+	 * that the host owns and writes. Valid if @shared; read without a lock. */
+	const u32 *taken;
+	/* In the first socket of the ring: socket that is considered first for the next
+	 * request. Sock table lock. */
 	struct homa_sock *turn;
 };
 
@@ -75,34 +82,38 @@ static inline u32 homa_sock_buckets(const struct homa_limits *limits)
 	return limits->sock_buckets ? limits->sock_buckets : HOMA_SOCK_BUCKETS;
 }
 
-/* The socket of a port, with a reference for the caller; NULL: there is none. */
+/* Returns the socket of a port with a reference for the caller; NULL: there is none. */
 struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port);
-/* Lets a reference go. */
+/* Releases a reference. */
 void homa_sock_put(struct homa_sock *sock);
-/* Nobody finds @sock any more, and its port is free; false: so it was before. */
+/* Removes @sock from the table and frees its port; false: it was not in the table. */
 bool homa_sock_unhash(struct homa_engine *engine, struct homa_sock *sock);
-/* Which of those that share the port of @sock gets a request of @peer, with a reference for
- * the caller, who has one to @sock and loses it; NULL: none takes it. */
+/* Chooses among the sockets that share the port of @sock the one that gets a request of
+ * @peer, and returns it with a reference for the caller instead of the caller's reference
+ * to @sock; NULL: none takes it. */
 struct homa_sock *homa_sock_choose(struct homa_engine *engine,
 				   struct homa_sock *sock, u16 port,
 				   const struct homa_addr *peer);
 
-/* Does it take requests of @peer? */
+/* Does @sock take requests of @peer? */
 bool homa_sock_serves(const struct homa_sock *sock, const struct homa_addr *peer);
 
 /* ---- homa_mates.c; the sock table is locked ---- */
 
-/* @sock is ready to share its port, and alone there. */
+/* Makes @sock the only member of a ring that others may join. */
 void homa_mates_begin(struct homa_sock *sock, const u32 *taken);
-/* May @sock share the port of @first? 0, -EADDRINUSE, or -ENOBUFS: so many do already. */
+/* May @sock share the port of @first? Returns 0, -EADDRINUSE, or -ENOBUFS if HOMA_MATES
+ * sockets share it already. */
 int homa_mates_admit(const struct homa_engine *engine,
 		     const struct homa_sock *first, const struct homa_sock *sock);
-/* @sock, which is in no table, shares the port of @first from now on. */
+/* Adds @sock, which is in no table, to those that share the port of @first. */
 void homa_mates_join(struct homa_sock *first, struct homa_sock *sock,
 		     const u32 *taken);
-/* @sock shares its port no longer. true: others have the port, and @sock is in no table. */
+/* Removes @sock from those that share its port. True: others keep the port, and @sock is in
+ * no table any more. */
 bool homa_mates_leave(struct homa_sock *first, struct homa_sock *sock);
-/* Who gets a request, @v4: of an IPv4 peer; NULL: nobody takes it. */
+/* Returns the socket that gets the next request; @v4: the request is of an IPv4 peer. NULL:
+ * none takes it. */
 struct homa_sock *homa_mates_pick(struct homa_sock *first, bool v4);
 
 #endif

@@ -7,10 +7,10 @@
 
 #include "homa_rpc.h"
 
-/* A request that waits for pages is given up at this time, ns, unless its client is
- * heard. */
+/* Time at which a request that waits for pages is given up unless its client is heard, in
+ * ns. */
 u64 homa_starving_until(const struct homa_rpc *rpc);
-/* Pages came back: messages that wait get them. Sock lock not held. */
+/* Gives pages that came back to messages that wait. Sock lock not held. */
 void homa_sock_feed(struct homa_ctx *ctx, struct homa_sock *sock);
 
 #endif

@@ -106,7 +106,7 @@ extern const struct homa_metric_info homa_metric_table[HOMA_M_COUNT];
  * @buckets: number of hash buckets of a shard at first, a power of two.
  * @max_buckets: number of buckets to which a shard may grow by the memory of
  *	homa_ctx_give_segment(); 0: 262,144 over all shards.
- * @tombstones: at most so many spare ranges are used to remember which requests were
+ * @tombstones: most spare ranges that are used to remember which requests were
  *	executed, each for up to 128 requests in a row of one client (homa_once.c); a
  *	quarter of them is kept for clients that have few, and no one client may have
  *	more than half of the others. 0: nothing is remembered.
