@@ -18,7 +18,7 @@
 #include "frame.h"
 #include "netif.h"
 
-/* At most so many errors are sent in a second, and so many at once. */
+/* The most errors that are sent in a second, and at once. */
 #define RATE 1000
 #define BURST 50
 

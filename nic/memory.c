@@ -16,7 +16,7 @@
 
 #include "nic_backend.h"
 
-#define OVERTAKE 8 /* packets that a reordered packet passes at most */
+#define OVERTAKE 8 /* most packets that a reordered packet passes */
 
 /* struct mem_packet - a copy of a packet; @rx.data points to @bytes */
 struct mem_packet {

@@ -242,7 +242,7 @@ int afxdp_fd(const struct nic *nic);
 void afxdp_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu);
 int afxdp_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 
-/* The slow side is looked at after so many calls of nic_rx(). */
+/* The number of calls of nic_rx() after which the slow side is looked at. */
 #define AFXDP_CTL_CALLS 64
 
 #endif

@@ -12,9 +12,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* The slow side is looked at only once in so many ms. */
+/* The least time between two looks at the slow side, in ms. */
 #define CTL_MS 1
-/* The fill rings are adapted once in so many ms. */
+/* The time after which the fill rings are adapted again, in ms. */
 #define ADAPT_MS 64
 
 static int watch(struct afxdp *x, int fd)

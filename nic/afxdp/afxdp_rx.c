@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The fill ring is refilled by so many frames at least, because each refill touches a cache line
- * shared with the kernel. */
+/* The least number of frames by which the fill ring is refilled, because each refill
+ * touches a cache line shared with the kernel. */
 #define FILL_BATCH 64
 
 static void put_frame(struct afxdp *x, u64 addr)
@@ -185,8 +185,9 @@ static void refill(struct afxdp *x, struct afxdp_queue *q)
 	}
 }
 
-/* The slow side costs a system call, so it is looked at once in a millisecond, and
- * the clock only after so many calls. Packets that are held make that more frequent. */
+/* The slow side costs a system call, so it is looked at once in a millisecond, and the
+ * clock is read only once in AFXDP_CTL_CALLS calls. While packets are held, both happen
+ * more often. */
 static void look_at_slow_side(struct afxdp *x)
 {
 	if (unlikely(!--x->ctl_calls || x->armed))

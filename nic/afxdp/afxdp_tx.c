@@ -11,7 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The device is kicked after so many packets, as many as the kernel sends in one call. */
+/* The number of packets after which the device is kicked: as many as the kernel sends in
+ * one call. */
 #define KICK_BATCH 32
 
 static void reap(struct afxdp *x, struct afxdp_queue *q)

@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #define HUGE_PAGE (2UL << 20)
-#define CLOSING_MS 2000 /* after so long a closed socket's queue is free */
-#define CLAIM_TRIES 10	/* tries to claim a queue, 10 ms apart */
+/* The time that opening waits for the kernel to free the queue of a closed socket, in ms. */
+#define CLOSING_MS 2000
+#define CLAIM_TRIES 10 /* tries to claim a queue, 10 ms apart */
 
 static int allocate(struct afxdp *x)
 {

@@ -15,24 +15,25 @@
 
 #include "homa_hash.h"
 
-/* A failed path is looked up again after so long. */
+/* The time after which a failed path is looked up again, in ms. */
 #define RETRY_FAILED_MS 1000
-/* The kernel is told so often that a neighbour is in use. */
+/* The time after which the kernel is told again that a neighbour is in use, in ms. */
 #define REFRESH_MS 4000
-/* A sweep over all paths begins so often. */
+/* The time between the beginnings of two sweeps over all paths, in ms. */
 #define TICK_MS 500
-/* A path that was not resolved after so long fails; the kernel gives up after 3 s. */
+/* The time after which a path that is not resolved fails, in ms; the kernel gives up after
+ * 3 s. */
 #define RESOLVE_MS 5000
-/* A path MTU that ICMP told is forgotten after so long. */
+/* The time after which a path MTU that ICMP told is forgotten, in ms. */
 #define PMTU_EXPIRES_MS 600000
 
 /* The number of buckets, less 1. */
 #define MASK 4095u
 /* The most paths in a bucket; there are 4 on average when the table is full. */
 #define CHAIN_MOST 32u
-/* So many entries of the ring are looked at to find one that can go. */
+/* The most entries of the ring that are looked at to find one that can go. */
 #define EVICT_LOOKS 16u
-/* One tick looks at so many paths, and asks the kernel about so many of them. */
+/* The most paths that one tick looks at, and the most about which it asks the kernel. */
 #define SWEEP_LOOKS 64u
 #define SWEEP_ASKS 8u
 

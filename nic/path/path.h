@@ -13,10 +13,12 @@
 #include "netif.h"
 #include "way.h"
 
-/* The most packets that are held for one destination, and in all; half of all for one owner. */
+/* The most packets that are held for one destination, and for all destinations together.
+ * One owner may have half of all. */
 #define NIC_PATH_HOLD 32
 #define NIC_PATH_HOLD_ALL 512
-/* Held packets are counted for so many owners, or groups of owners. */
+/* The number of counters of held packets; an owner's counter is found by a hash of its
+ * number. */
 #define NIC_PATH_OWNERS 256
 /* The most destinations that are remembered. */
 #define NIC_PATH_MAX 16384

@@ -24,7 +24,8 @@
 #define UDP_PORT 54321
 /* The most messages that one recvmmsg() or sendmmsg() moves. */
 #define UDP_BATCH 32
-/* One recvmmsg() asks for at most so many GRO bundles, if they have more bytes than this. */
+/* The most GRO bundles that one recvmmsg() asks for if the last ones had more bytes than
+ * UDP_BUNDLE_LARGE. */
 #define UDP_BUNDLE_BATCH 4
 #define UDP_BUNDLE_LARGE 16384
 #define UDP_BUFS 128	  /* receive buffers, by default */
@@ -32,7 +33,8 @@
 /* The most packets in a GSO message, as the kernel's UDP_MAX_SEGMENTS, and the most bytes. */
 #define UDP_GSO_SEGS 64
 #define UDP_GSO_BYTES 64000
-/* A secret hash of the address chooses one of so many sets of so many path MTUs. */
+/* What is remembered of ways to peers is kept in this many sets, of which a secret hash of
+ * the address chooses one, and in this many entries of a set. */
 #define UDP_ROUTE_SETS 256u
 #define UDP_ROUTE_WAYS 4u
 /* Bytes for the control messages: packet info, TOS, GRO size, and dropped packets. */

@@ -21,7 +21,7 @@
 #include "udp.h"
 
 #define SOCKET_BUFFER (8 << 20)
-/* An old error may end so many sleeps before it is taken. */
+/* The number of sleeps without a datagram after which errors are taken from the socket. */
 #define SLEEPS_IN_VAIN 16u
 
 static void udp_close(struct nic *nic)

@@ -16,9 +16,9 @@
 #include "route.h"
 #include "udp.h"
 
-/* What is known of a peer is used for so long. */
+/* The time for which what is known of a peer is used, in ms. */
 #define REMEMBER_MS 5000
-/* The MTU of a device is used for so long. */
+/* The time for which the MTU of a device is used, in ms. */
 #define DEVICE_MS 1000
 
 /* The MTU of a device in bytes, 0 if unknown. It is remembered, as it takes several system calls

@@ -12,9 +12,9 @@
 #include "frame.h"
 #include "udp.h"
 
-/* The room that is told; the socket buffer limits what is sent. */
+/* The most packets that nic_tx_room() tells; the socket buffer limits what is sent. */
 #define ROOM 1024
-/* A packet is tried again so often while errors about others come. */
+/* The number of times that a packet is tried again while errors about others come. */
 #define TRIES 3
 
 int udp_tx_room(struct nic *nic)
