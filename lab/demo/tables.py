@@ -11,6 +11,8 @@ from lab.console import table
 from lab.demo.report import HOMA, LABELS, Report, SizeRow
 from lab.units import format_bytes, format_rate, format_ratio, format_us
 
+ENOUGH = 1000  # fewest samples of a percentile that may be quoted
+
 
 def size_range(row: SizeRow) -> str:
     """Sizes of one row, as "53 – 315"."""
@@ -66,6 +68,20 @@ def decile_table(result: Report, buffer: int) -> Table:
 
 def _cells(row: SizeRow) -> list[str | Text]:
     return [format_us(row.p50_us), format_us(row.p99_us), _slowdown(row.slowdown_p99)]
+
+
+def sample_note(result: Report) -> str:
+    """How many messages a P99 of a tenth rests on, and how to get more; "" without results."""
+    counts = [row.count for run in result.runs for row in run.rows]
+    if not counts:
+        return ""
+    text = f"Each tenth holds {min(counts):,} messages or more"
+    if min(counts) >= ENOUGH:
+        return text + "."
+    return (
+        f"{text}, so its P99 rests on the {max(1, round(min(counts) / 100))} slowest and is an "
+        f"indication; figures to quote need {ENOUGH:,}: more --seconds."
+    )
 
 
 def run_table(result: Report) -> Table:

@@ -11,7 +11,7 @@ from lab.demo.plot import draw
 from lab.demo.report import EXPLAINED, LABELS, Report
 from lab.demo.settings import BUFFER_FACTORS, Settings
 from lab.net.switch import Switch, nominal_rtt
-from lab.demo.tables import decile_table, run_table
+from lab.demo.tables import decile_table, run_table, sample_note
 from lab.units import format_rate, format_us
 
 
@@ -76,6 +76,8 @@ def show(report: Report, plot: Path) -> None:
         "Ratios: P99 of TCP over P99 of Homa.",
         markup=False,
     )
+    if note := sample_note(report):
+        out.print(note, markup=False)
     for run in report.runs:
         for note in run.notes:
             out.print(f"{LABELS[run.transport]}, {run.buffer // 1024} KB: {note}.", markup=False)

@@ -56,6 +56,9 @@ def check(folder: Path, text: str, runs: int) -> dict:
         assert len(run["rows"]) == 10
     assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert "\x1b" not in text and "TCP pool" in text and str(folder / "plot.png") in text
+    fewest = min(row["count"] for run in document["runs"] for row in run["rows"])
+    assert f"Each tenth holds {fewest:,} messages or more" in " ".join(text.split())
+    assert ("is an indication" in " ".join(text.split())) == (fewest < 1000)
     return document
 
 
