@@ -15,7 +15,8 @@
 #define DIGEST_PRIME 0x100000001b3ull
 #define MSGS_PER_SLAB 1024
 
-/* Messages are recycled and only given back with the run. */
+/* struct msg_slab - memory of messages, which are recycled and freed at the end of the
+ * run */
 struct msg_slab {
 	struct msg_slab *next;
 	struct sim_msg msgs[MSGS_PER_SLAB];

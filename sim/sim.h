@@ -55,7 +55,7 @@ struct sim_failure {
  * @spines: number of spine switches of a leaf-spine network.
  * @k: parameter of a fat tree, even.
  * @host_mbps: rate of hosts' links in Mbit/s; 8,000,000 / rate must be whole (ps a byte).
- * @fabric_mbps: rate of links between switches in Mbit/s, of which the same holds.
+ * @fabric_mbps: rate of links between switches in Mbit/s; 8,000,000 / rate must be whole.
  * @host_prop_ps: propagation delay of a host's link, ps.
  * @fabric_prop_ps: propagation delay of a link between switches, ps.
  * @switch_ps: a switch's own delay of each packet, ps.
@@ -66,10 +66,10 @@ struct sim_failure {
  * @queue: queueing discipline of the switches' ports.
  * @port_bytes: queue limit of each switch port, bytes; 0: unlimited.
  * @shared_bytes: buffer that a switch's ports share, bytes; 0: there is none.
- * @ecn_bytes: ECN-capable packets are marked while the port holds so many bytes; 0: never.
+ * @ecn_bytes: bytes in a port from which on ECN-capable packets are marked; 0: never.
  * @shared_alpha: a port may hold @shared_alpha / 256 times what is free of the shared buffer
  *	(dynamic threshold).
- * @trim_packets: NDP: data packets that a port holds before payloads are cut.
+ * @trim_packets: NDP: number of data packets in a port from which on payloads are cut off.
  * @loss_ppm: each packet on each link is lost with this probability, in 1e-6.
  * @failures: links that go down.
  * @num_failures: number of entries of @failures that are used.
@@ -80,13 +80,13 @@ struct sim_failure {
  *	else one-way (SIGCOMM'18).
  * @workload: name or file of the distribution of message sizes.
  * @arrivals: file of a recorded trace that is used instead of Poisson arrivals; "": none.
- * @cut: longer messages are cut to so many bytes; 0: none is.
+ * @cut: length to which longer messages are cut, in bytes; 0: none is.
  * @load: share of the host links' rate that is offered.
  * @load_kind: whether @load counts wire or payload bytes.
  * @warmup_ps: time at the beginning in which nothing is measured, ps.
  * @measure_ps: time after that whose new messages are measured, ps.
  * @drain_ps: most time that measured messages get to finish afterwards, ps.
- * @max_messages: no more messages are created after so many; 0: no limit.
+ * @max_messages: number of messages after which no more are created; 0: no limit.
  * @incast: number of senders of an incast burst; 0: there are no bursts.
  * @incast_bytes: bytes that each of them sends in a burst.
  * @incast_ps: time from one burst to the next, ps.
@@ -151,7 +151,7 @@ struct sim_config {
  * @next: links a free slot into sim.free_msgs.
  * @tx: the transport's state at the sender.
  * @rx: the transport's state at the receiver.
- * @x: words in which the transport keeps what it likes.
+ * @x: words for the transport's own use.
  */
 struct sim_msg {
 	u64 serial;
@@ -193,7 +193,7 @@ struct sim_host {
 /**
  * struct sim_tap - functions that look at what happens; those that are NULL are not called
  * @next: the next tap of the run.
- * @arg: what each function gets as its first argument.
+ * @arg: the first argument of each function.
  * @sent: a packet begins to leave its host.
  * @received: a packet has reached its host.
  * @dropped: a packet was dropped at a port.
@@ -248,7 +248,7 @@ struct sim_counts {
  * @ports: the ports, by index.
  * @num_nodes: number of nodes, hosts first.
  * @num_ports: number of ports.
- * @net: what only the files of the network look into.
+ * @net: state of the network, for the files of sim/net only.
  * @free_pkts: free slots of packets.
  * @free_msgs: free slots of messages.
  * @msg_slabs: memory of all slots of messages.
@@ -259,12 +259,14 @@ struct sim_counts {
  * @taps: the first tap; NULL: there is none.
  * @workload: distribution of message sizes.
  * @proto: the transport's state of the whole run.
- * @traffic: who sends what, which traffic.c makes.
- * @stats: what was measured, which stats.c makes.
- * @on_delivered: traffic.c hears by this that a message has arrived whole; it is a pointer so
- *	that arrows point down.
- * @on_failed: traffic.c hears by this that a message was given up; @error is a positive errno.
- * @on_arrived: traffic.c hears by this of bytes that arrive without packets (the oracle).
+ * @traffic: messages that are sent, made by traffic.c.
+ * @stats: results, made by stats.c.
+ * @on_delivered: function of traffic.c that is called when a message has arrived whole; a
+ *	pointer, because this layer may not call traffic.c by name.
+ * @on_failed: function of traffic.c that is called when a message was given up; @error is a
+ *	positive errno.
+ * @on_arrived: function of traffic.c that is called for bytes that arrive without packets
+ *	(the oracle).
  * @stop: sim_run() returns after the event that sets this.
  */
 struct sim {
@@ -296,7 +298,9 @@ struct sim {
 /* ---- sim.c ---- */
 
 void sim_config_default(struct sim_config *cfg);
-/** sim_new() - network and transport of @cfg at time 0; NULL with a sentence in @err */
+/**
+ * sim_new() - make network and transport of @cfg at time 0; NULL with a sentence in @err
+ */
 struct sim *sim_new(const struct sim_config *cfg, char *err, size_t errlen);
 void sim_free(struct sim *sim);
 /** sim_run() - let everything happen up to and including @until, or until sim->stop */
@@ -304,30 +308,36 @@ void sim_run(struct sim *sim, u64 until);
 
 /** sim_send() - start a message now; the caller has set src, dst, length, request, ... */
 void sim_send(struct sim *sim, struct sim_msg *msg);
-/** sim_msg_new() - zeroed, with a serial and one reference (the caller's) */
+/**
+ * sim_msg_new() - make a zeroed message with a serial and one reference, which is the
+ * caller's
+ */
 struct sim_msg *sim_msg_new(struct sim *sim);
 void sim_msg_get(struct sim_msg *msg);
 void sim_msg_put(struct sim *sim, struct sim_msg *msg);
-/** sim_pkt_msg() - the message of a packet, NULL if it is over and gone */
+/** sim_pkt_msg() - return the message of a packet; NULL: it is over and gone */
 static inline struct sim_msg *sim_pkt_msg(const struct sim_pkt *pkt)
 {
 	return pkt->msg && pkt->msg->serial == pkt->msg_serial ? pkt->msg : NULL;
 }
 
 /**
- * sim_delivered() - a transport has the last missing byte at the receiver
- * @last: the packet that brought it (for the causes of delay), or NULL.
- * In an RPC run the response is started from in here.
+ * sim_delivered() - tell that the last missing byte of @msg has reached the receiver
+ * @last: the packet that brought it (for the causes of delay), or NULL. In an RPC run this
+ * starts the response.
  */
 void sim_delivered(struct sim *sim, struct sim_msg *msg, const struct sim_pkt *last);
-/** sim_failed() - a transport gives a message up; @error: positive errno */
+/** sim_failed() - tell that the transport gives @msg up; @error: positive errno */
 void sim_failed(struct sim *sim, struct sim_msg *msg, int error);
-/** sim_withheld() - set host->withheld, keeping host->waste_ps true */
+/** sim_withheld() - set host->withheld, and bring host->waste_ps up to date */
 void sim_withheld(struct sim *sim, struct sim_host *host, u32 n);
-/** sim_downlink_starts() - net.c says that the downlink leaves idleness now */
+/** sim_downlink_starts() - tell that the idle downlink of @host begins to send */
 void sim_downlink_starts(struct sim *sim, struct sim_host *host);
 
-/** sim_ideal_ps() - time of a message of @length alone on the idle network, see ideal.c */
+/**
+ * sim_ideal_ps() - return the time of a message of @length alone on the idle network, ps;
+ * see ideal.c
+ */
 u64 sim_ideal_ps(const struct sim *sim, u32 src, u32 dst, u32 length);
 /** Message bytes in a full DATA packet, and IP bytes of one with @payload of them. */
 u32 sim_homa_segment(const struct sim_config *cfg);

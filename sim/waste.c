@@ -5,9 +5,9 @@
 #include "sim.h"
 
 /*
- * The downlink is idle from the end of its last transmission until the next
- * begins. What of that time lies after withheld_at, when the present count of
- * withheld messages began, is waste if the count is not 0.
+ * Brings host->waste_ps up to date. The downlink is idle from the end of its last
+ * transmission until the next begins. The part of that time after withheld_at, since which
+ * the count of withheld messages is unchanged, is waste if the count is not 0.
  */
 static void until_now(struct sim *sim, struct sim_host *host)
 {

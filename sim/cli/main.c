@@ -61,7 +61,7 @@ static void report_progress(const struct sim *sim, int fd, double begun)
 			   (unsigned long long)sim->counts.msgs_delivered,
 			   (wall() - begun) * 1e3);
 
-	/* Whoever reads may be gone; the run is not worth less for it. */
+	/* Whoever reads the progress may have ended; the run goes on without a reader. */
 	if (write(fd, line, (size_t)len) < 0)
 		return;
 }
@@ -85,16 +85,16 @@ static void run(struct sim *sim, const struct sim_options *o, double begun)
 		report_progress(sim, o->progress, begun);
 }
 
-/* What the oracle can tell about a run beforehand. */
+/* What the oracle tells about a run before it begins. */
 struct foreknowledge {
 	struct sim_rest rest;
 	struct sim_reference reference;
 };
 
 /*
- * The oracle under the same load. With o->warm_start: what it leaves unfinished
- * after that time, with other messages than the run's. Else to the end of the
- * run's window, under the same messages.
+ * Runs the oracle under the same load and stores in @known what it tells. @start: run it
+ * for o->warm_start, with other messages than the run's, and keep the messages that are
+ * unfinished then. Else run it to the end of the run's window, with the same messages.
  */
 static bool ask_oracle(const struct sim_options *o, const struct sim_config *cfg,
 		       bool start, struct foreknowledge *known, char *err, size_t errlen)
@@ -145,8 +145,8 @@ static bool foresee(const struct sim_options *o, const struct sim_config *cfg,
 }
 
 /*
- * From beginning to end; the result, or NULL with a sentence in @err. @usage:
- * the request made no sense.
+ * Makes one run from beginning to end. Returns the result, or NULL with a sentence in @err;
+ * sets *@usage if the request made no sense.
  */
 static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size_t errlen)
 {

@@ -43,8 +43,8 @@ static const struct sim_flag *flag_find(const char *word, size_t len)
 }
 
 /*
- * The flag at argv[*i], its value in @arg; *i goes on to what follows. NULL
- * with a sentence if it is none.
+ * Returns the flag at argv[*i], with its value in *@arg, and moves *i to what follows;
+ * returns NULL with a sentence in @err if that is no flag.
  */
 static const struct sim_flag *flag_next(int argc, char *const *argv, int *i,
 					const char **arg, char *err, size_t errlen)
@@ -89,7 +89,8 @@ static bool preset_exists(const struct sim_transport *t, const char *name)
 {
 	u32 i;
 
-	/* The default network is this study's, whatever runs in it. */
+	/* A protocol without presets takes the name of the study whose network is the
+	 * default. */
 	if (!t->presets)
 		return !strcmp(name, "sigcomm18");
 	for (i = 0; t->presets[i]; i++)
@@ -98,7 +99,8 @@ static bool preset_exists(const struct sim_transport *t, const char *name)
 	return false;
 }
 
-/* Protocol and preset come first, wherever they stand. */
+/* Takes protocol and preset first, wherever they stand, and sets the defaults that
+ * follow. */
 static int defaults(struct sim_options *o, const char *protocol, const char *preset,
 		    char *err, size_t errlen)
 {
@@ -145,7 +147,7 @@ static int wrong(char *err, size_t errlen, const char *sentence)
 	return -EINVAL;
 }
 
-/* --hosts, --racks, --hosts-per-rack, --spines, --k against the topology. */
+/* Checks --hosts, --racks, --hosts-per-rack, --spines and --k against the topology. */
 static int check_topology(struct sim_options *o, char *err, size_t errlen)
 {
 	struct sim_config *cfg = &o->cfg;

@@ -52,7 +52,7 @@ static cJSON *settings_json(const struct sim_transport *t)
 	return list;
 }
 
-/* The engine's parameters, from the same list as the engine itself. */
+/* Returns the engine's parameters as JSON, from the same list as the engine itself. */
 static cJSON *engine_json(void)
 {
 	static const struct {

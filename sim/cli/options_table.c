@@ -101,7 +101,7 @@ BOOL_FLAG(set_quiet, quiet)
 BOOL_FLAG(set_abort, abort_unstable)
 BOOL_FLAG(set_against, against_oracle)
 
-/* Seen to before all others, in sim_options_parse(). */
+/* The flag was handled before all others, in sim_options_parse(). */
 static int set_earlier(struct sim_options *o, const char *arg, ERR)
 {
 	(void)o;
@@ -259,7 +259,8 @@ static int set_arrivals(struct sim_options *o, const char *arg, ERR)
 			errlen);
 }
 
-/* Cuts @arg, copied to @copy, at colons (or @first, then colons) into @n parts. */
+/* Copies @arg to @copy and cuts it into @n parts at colons, of which the first may be
+ * @first instead. */
 static bool split(const char *arg, char *copy, size_t size, char first, char **part, u32 n)
 {
 	char *at;

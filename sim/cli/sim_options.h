@@ -12,10 +12,20 @@
 #define SIM_EXIT_USAGE 2
 
 /**
- * struct sim_options - what is to be done
- * @record: file for the arrivals.
- * @json: file of the result, "-": standard output; NULL: print for people.
- * @progress: descriptor for progress lines, -1 none.
+ * struct sim_options - what the command line asks for
+ * @cfg: configuration of the run.
+ * @json: file of the result, "-": standard output; NULL: the result is printed for people.
+ * @trace: file for the Perfetto trace, or NULL.
+ * @pcap: file for the capture, or NULL.
+ * @record: file for the arrivals, or NULL.
+ * @label: text of the user for the report, or NULL.
+ * @trace_from: time at which the traces begin, ps.
+ * @trace_until: time at which the traces end, ps; 0: at the end of the run.
+ * @progress: descriptor to which progress lines are written, or -1.
+ * @warm_start: simulated time that the oracle runs before, whose unfinished messages the
+ *	run begins with, ps; 0: it does not.
+ * @hosts: value of --hosts while options are read; 0: not given.
+ * @per_rack: value of --hosts-per-rack while options are read; 0: not given.
  */
 struct sim_options {
 	struct sim_config cfg;
@@ -25,18 +35,21 @@ struct sim_options {
 	bool quiet, list, help, version;
 	bool abort_unstable, against_oracle;
 	u64 warm_start;
-	/* while reading */
+	/* used only while options are read */
 	u32 hosts, per_rack;
 	bool warmup_given, measure_given, racks_given, spines_given, k_given;
 };
 
-/** struct sim_flag - an option: a flag without value if @value is NULL */
+/** struct sim_flag - an option; a flag has no value if @value is NULL */
 struct sim_flag {
 	const char *name, *value, *text;
 	int (*set)(struct sim_options *o, const char *arg, char *err, size_t errlen);
 };
 
-/** sim_flags - ends with an empty name; an entry without @set is a heading */
+/**
+ * sim_flags - all options; the last one has an empty name, and one without @set is a
+ * heading
+ */
 extern const struct sim_flag sim_flags[];
 
 /**
@@ -46,11 +59,14 @@ extern const struct sim_flag sim_flags[];
 int sim_options_parse(struct sim_options *o, int argc, char *const *argv, char *err,
 		      size_t errlen);
 const struct sim_transport *sim_transport_find(const char *name);
-/** sim_transport_names() - "homa, pfabric, ..." */
+/** sim_transport_names() - write the names of all protocols, "homa, pfabric, ..." */
 void sim_transport_names(char *text, size_t size);
 
 void sim_options_help(void);
-/** sim_options_list() - protocols, presets, settings, flags as JSON; exit code */
+/**
+ * sim_options_list() - print protocols, presets, settings and flags as JSON; returns an
+ * exit code
+ */
 int sim_options_list(void);
 
 #endif

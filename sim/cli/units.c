@@ -26,7 +26,8 @@ static bool mul(u64 a, u64 b, u64 *out)
 	return !__builtin_mul_overflow(a, b, out);
 }
 
-/* "12.5" times @factor, if that is whole; @end: what follows the number. */
+/* Reads a number such as "12.5", which ends at @end, and multiplies it by @factor; false:
+ * the product is not whole. */
 static bool scaled(const char *text, const char *end, u64 factor, u64 *value)
 {
 	u64 whole = 0, part = 0, scale = 1;

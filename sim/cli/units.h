@@ -10,15 +10,15 @@
 
 /* Each returns false if @text is not one, or is out of what fits. */
 
-/** sim_parse_rate() - Mbit/s; "10gbit", "25Gbps", "400mbit"; whole Mbit/s only */
+/** sim_parse_rate() - read a whole rate in Mbit/s; "10gbit", "25Gbps", "400mbit" */
 bool sim_parse_rate(const char *text, u32 *mbps);
-/** sim_parse_time() - ps; "250ns", "1.5ms", "0", at most 200 days */
+/** sim_parse_time() - read a time in ps, at most 200 days; "250ns", "1.5ms", "0" */
 bool sim_parse_time(const char *text, u64 *ps);
-/** sim_parse_bytes() - "1500", "64kb" (64,000), "1MiB" */
+/** sim_parse_bytes() - read a number of bytes; "1500", "64kb" (64,000), "1MiB" */
 bool sim_parse_bytes(const char *text, u64 *bytes);
-/** sim_parse_number() - decimal digits only */
+/** sim_parse_number() - read decimal digits; at most @max */
 bool sim_parse_number(const char *text, u64 max, u64 *value);
-/** sim_parse_real() - a finite number in [@min, @max] */
+/** sim_parse_real() - read a finite number in [@min, @max] */
 bool sim_parse_real(const char *text, double min, double max, double *value);
 
 #endif

@@ -32,7 +32,8 @@
 #define SLOT_SHIFT 9		      /* 0.512 ns */
 #define BLOCK_SHIFT (SLOT_SHIFT + 12) /* 2.1 us */
 #define ERA_SHIFT (BLOCK_SHIFT + 12)  /* 8.6 ms */
-#define SLOTS 8192u		      /* two blocks, two eras */
+/* number of slots of a wheel: two blocks, or two eras */
+#define SLOTS 8192u
 #define WORDS (SLOTS / 64)
 #define NO_SLOT SLOTS
 
@@ -42,11 +43,15 @@ struct wheel {
 };
 
 /**
- * struct sim_agenda - what is to happen
- * @cursor: absolute number of the near slot that was last taken from; nothing
- *	is before it.
- * @near_end: the near wheel holds what is before this slot.
- * @block: of the cursor.
+ * struct sim_agenda - events that will happen
+ * @cursor: absolute number of the near slot from which an event was taken last; no event is
+ *	before that slot.
+ * @near_end: absolute number of the first slot that the near wheel does not hold.
+ * @block: absolute number of the block that @cursor is in.
+ * @seq: number of events that were added, which orders those of one time.
+ * @far: list of the events that neither wheel holds.
+ * @near: wheel of slots, for the current block and the next.
+ * @mid: wheel of blocks, for the current era and the next.
  */
 struct sim_agenda {
 	u64 cursor;
@@ -101,7 +106,8 @@ static inline void wheel_clear(struct wheel *w, u32 slot)
 	w->bits[slot / 64] &= ~(1ull << slot % 64);
 }
 
-/* The first slot at or behind @slot, in a circle, that holds an event. */
+/* Returns the first slot that holds an event, from @slot on and around the wheel, or
+ * NO_SLOT. */
 static inline u32 wheel_next(struct wheel *w, u32 slot)
 {
 	u32 word = slot / 64, i = 0;
@@ -125,8 +131,9 @@ static inline u32 wheel_next(struct wheel *w, u32 slot)
 /* ---- placing ---- */
 
 /*
- * Whoever asked for events until some time and got none may add one before the
- * cursor; it shares the cursor's slot, whose list is sorted like any other.
+ * Returns the list of the slot of time @at. After a take that found no event until some
+ * time, an event may be added before the cursor: it shares the cursor's slot, whose list is
+ * sorted like any other.
  */
 static inline struct sim_event **agenda_slot(struct sim_agenda *a, u64 at)
 {
@@ -199,8 +206,8 @@ static void agenda_spread(struct sim_agenda *a, struct sim_event **list)
 }
 
 /*
- * Enter @block; nothing lies between the current one and it. Blocks that are
- * skipped have empty lists.
+ * Moves the cursor to @block; no event lies between the current block and @block. Blocks
+ * that are skipped have empty lists.
  */
 static void agenda_enter(struct sim_agenda *a, u64 block)
 {
@@ -232,7 +239,8 @@ static u64 agenda_first_far(const struct sim_agenda *a)
 	return first;
 }
 
-/* With nothing near, goes to the first block that has an event, unless that is after @until. */
+/* Goes to the first block that has an event when the near wheel is empty; false: there is
+ * none, or it is after @until. */
 static bool agenda_jump(struct sim_agenda *a, u64 until)
 {
 	u32 slot = wheel_next(&a->mid, (a->block + 2) % SLOTS);
@@ -252,9 +260,9 @@ static bool agenda_jump(struct sim_agenda *a, u64 until)
 }
 
 /*
- * Events and what they belong to are strewn over more memory than the nearest
- * caches have. So the event after the next is asked for now, and what the next
- * one points to, which was itself asked for one event ago.
+ * Events and their owners are strewn over more memory than the nearest caches have. So the
+ * event after the next is prefetched now, and so is @soon of the next event, which was
+ * itself prefetched one event ago.
  */
 static inline void agenda_look_ahead(const struct wheel *w, u32 slot)
 {

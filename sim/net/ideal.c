@@ -61,7 +61,7 @@ u32 sim_homa_ctrl_ip(const struct sim_config *cfg, u32 hdr_len)
 	return IP_HDR + hdr_len;
 }
 
-/* Links between two hosts when all of them are up. */
+/* Returns the number of links between two hosts when all links are up. */
 static u32 chain_hops(const struct sim *sim, u32 src, u32 dst)
 {
 	const u32 *edge = sim->net->host_edge;
@@ -71,7 +71,7 @@ static u32 chain_hops(const struct sim *sim, u32 src, u32 dst)
 		return 2;
 	if (sim->cfg.topology != SIM_FAT_TREE)
 		return 4;
-	pod = sim->cfg.k / 2; /* edge switches in it */
+	pod = sim->cfg.k / 2; /* edge switches in a pod */
 	return (edge[src] - sim->net->hosts) / pod == (edge[dst] - sim->net->hosts) / pod ?
 		       4 :
 		       6;
@@ -118,7 +118,8 @@ u64 sim_ideal_ps(const struct sim *sim, u32 src, u32 dst, u32 length)
 	chain_of(sim, src, dst, &chain);
 	for (h = 0; h < chain.hops; h++) {
 		if (before) {
-			/* @lead: start of the first packet; @left: end of the last full one. */
+			/* @lead: start of the first packet on this link; @left: end of the
+			 * last full packet on it. */
 			if (chain.rate[h] > slowest)
 				slowest = chain.rate[h];
 			left = lead + (u64)(before - 1) * full * slowest +

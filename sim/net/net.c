@@ -71,7 +71,7 @@ static inline u64 pkt_ready_at(const struct sim *sim, const struct sim_port *por
 	return pkt->head_at + SIM_CUT_BYTES * port->ps_per_byte;
 }
 
-/* @pkt occupies the port from now on. */
+/* Starts to send @pkt on the link of @port. */
 static inline void port_transmit(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt)
 {
 	const u64 now = sim->now;
@@ -103,7 +103,7 @@ static inline void port_transmit(struct sim *sim, struct sim_port *port, struct 
 		sim_event_add(sim->agenda, &pkt->ev, pkt->tail_at);
 		return;
 	}
-	/* Where it goes from there is settled now, so that the port can be prefetched. */
+	/* The next port is chosen now, so that it can be prefetched. */
 	pkt->to = sim_route(sim, port->peer, pkt);
 	pkt->ev.fn = pkt_at_switch;
 	pkt->ev.soon = pkt->to;
@@ -138,7 +138,7 @@ static void port_free(struct sim *sim, struct sim_event *ev)
 
 	if (!port->packets || port->down)
 		return;
-	/* A link that failed and came back may be sending again already. */
+	/* A link that failed and came up again may already be sending. */
 	if (unlikely(sim->now < port->busy_until))
 		sim_event_add(sim->agenda, &port->free, port->busy_until);
 	else
@@ -206,7 +206,7 @@ static void host_free(struct sim *sim, struct sim_event *ev)
 
 void sim_port_kick(struct sim *sim, struct sim_port *port)
 {
-	/* A free event that is pending will look for itself. */
+	/* A pending free event will pull the next packet when it runs. */
 	if (sim_event_pending(&port->free) || port->down || sim->net->pulling == port)
 		return;
 	if (sim->now < port->busy_until)
@@ -219,7 +219,7 @@ void sim_port_kick(struct sim *sim, struct sim_port *port)
 
 static void host_put(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt)
 {
-	/* Nobody hands packets to a host's port: it pulls. */
+	/* No code hands packets to a host's port, which pulls them. */
 	sim_drop(sim, port, pkt);
 }
 

@@ -61,7 +61,7 @@ enum sim_pkt_flags {
  * @msg_serial: serial number of that message.
  * @rank: a rank-ordered queue (pFabric) serves smaller ranks first.
  * @sent_at: time at which the host's port began to send it, ps.
- * @x: words in which the transport keeps what it likes.
+ * @x: words for the transport's own use.
  * @hdr_len: bytes of @hdr that are used; 0: the model has no header bytes.
  * @hdr: header bytes.
  */

@@ -8,9 +8,9 @@
 
 #include "sim_transport.h"
 
-/* A cut-through switch knows where a packet goes after so many bytes of it. */
+/* Bytes of a packet after which a cut-through switch knows its way. */
 #define SIM_CUT_BYTES 64u
-/* Stands in the place of a port's index: there is no port. */
+/* Value of an index of a port that says that there is no port. */
 #define SIM_NO_PORT UINT32_MAX
 
 struct pkt_slab;
@@ -28,8 +28,8 @@ struct sim_group {
 /**
  * struct sim_switch - what a switch has besides its ports
  * @buffered: bytes in all its queues.
- * @edge: its number among the edge switches; SIM_NO_PORT: it has no hosts.
- * @salt: number that makes its ECMP hash another one than other switches'.
+ * @edge: number of the switch among the edge switches; SIM_NO_PORT: it has no hosts.
+ * @salt: number by which its ECMP hash differs from those of other switches.
  */
 struct sim_switch {
 	u64 buffered;
@@ -58,7 +58,7 @@ struct sim_link_failure {
  * @host_edge: node of each host's edge switch.
  * @host_down: index of the port toward each host.
  * @sw: the switches, by node less @hosts.
- * @next: index in @groups for [switch][edge switch]: where packets go.
+ * @next: for [switch][edge switch] the index in @groups of the ports by which packets go.
  * @groups: groups of ports that lead equally near to an edge switch.
  * @num_groups: number of entries of @groups that are used.
  * @max_groups: number of entries of @groups for which there is memory.
@@ -69,7 +69,7 @@ struct sim_link_failure {
  * @adjacent: indices of the ports of each node, in their order.
  * @max_ports: number of ports for which there is memory.
  * @failed_at: time of each port's last failure, ps.
- * @failures_now: number of failures that hold now at each port.
+ * @failures_now: number of failures that are in effect at each port.
  * @headers_in_row: number of headers that each port sent in a row while data waited
  *	(queue_trim.c).
  * @failures: the failures of the configuration.
@@ -103,17 +103,23 @@ void sim_pkts_free(struct sim_net *net);
 
 /* ---- topology.c ---- */
 
-/** sim_topology_build() - nodes and ports; -EINVAL, -ENOMEM with a sentence */
+/**
+ * sim_topology_build() - make nodes and ports; -EINVAL or -ENOMEM with a sentence in @err
+ */
 int sim_topology_build(struct sim *sim, char *err, size_t errlen);
-/** sim_port_between() - index of the port from @node to @peer or SIM_NO_PORT */
+/** sim_port_between() - return the index of the port from @node to @peer, or SIM_NO_PORT */
 u32 sim_port_between(const struct sim *sim, u32 node, u32 peer);
 
 /* ---- routes.c ---- */
 
-/** sim_routes_build() - next hops over the links that are up; again after a change */
+/**
+ * sim_routes_build() - compute next hops over the links that are up; call it again when a
+ * link changes
+ */
 int sim_routes_build(struct sim *sim);
 void sim_routes_free(struct sim_net *net);
-/* Any of @n, by the upper bits; @n is far below 2^32, so the bias is nothing. */
+/* Maps the upper bits of @word to a number below @n. As @n is far below 2^32, the bias is
+ * negligible. */
 static inline u32 sim_spread(u32 word, u32 n)
 {
 	return (u32)((u64)word * n >> 32);
@@ -129,7 +135,9 @@ static inline u32 sim_flow_hash(const struct sim_pkt *pkt, u32 salt)
 	return (u32)(h >> 32);
 }
 
-/** sim_route() - the port by which @pkt leaves switch @node, NULL: no way */
+/**
+ * sim_route() - return the port by which @pkt leaves switch @node; NULL: there is no way
+ */
 static inline struct sim_port *sim_route(struct sim *sim, u32 node,
 					 const struct sim_pkt *pkt)
 {
@@ -172,7 +180,7 @@ static inline void sim_fifo_put(struct sim_fifo *fifo, struct sim_pkt *pkt)
 	fifo->packets++;
 }
 
-/* Of a fifo that is not empty. */
+/* Takes the first packet out of a fifo that is not empty. */
 static inline struct sim_pkt *sim_fifo_get(struct sim_fifo *fifo)
 {
 	struct sim_pkt *pkt = fifo->head;
@@ -185,15 +193,16 @@ static inline struct sim_pkt *sim_fifo_get(struct sim_fifo *fifo)
 	return pkt;
 }
 
-/** sim_port_level() - the highest level at which a packet waits; there is one */
+/** sim_port_level() - return the highest level at which a packet waits; one must */
 static inline u32 sim_port_level(const struct sim_port *port)
 {
 	return 31 - (u32)__builtin_clz(port->busy_levels);
 }
 
 /**
- * sim_port_room() - whether the buffer takes @bytes more: the port's own limit,
- * and of a shared buffer what is free, of which a port may hold alpha / 256 times.
+ * sim_port_room() - does the buffer have room for @bytes more? Both the port's own limit
+ * and the shared buffer must allow them; a port may hold alpha / 256 times what is free of
+ * the shared buffer.
  */
 static inline bool sim_port_room(const struct sim *sim, const struct sim_port *port,
 				 u32 bytes)

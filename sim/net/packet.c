@@ -37,7 +37,8 @@ static bool pkts_grow(struct sim *sim)
 	return true;
 }
 
-/* All but the header bytes, in lines: a plain memset() becomes a slow string instruction. */
+/* Zeroes all but the header bytes, in whole cache lines: a plain memset() becomes a slow
+ * string instruction. */
 static inline void pkt_clear(struct sim_pkt *pkt)
 {
 	char *p = (char *)pkt;

@@ -42,7 +42,7 @@ static void trim(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt)
 	trim_header(sim, port, pkt);
 }
 
-/* The queue is a handful of packets long. */
+/* A search from the head is cheap, because the queue has few packets. */
 static struct sim_pkt *trim_take_tail(struct sim *sim, struct sim_port *port)
 {
 	struct sim_fifo *fifo = &port->fifo[DATA];

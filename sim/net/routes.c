@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Which way. Hosts hang on edge switches, so a switch needs an entry for each
- * edge switch and not for each host: a group of ports that lead there in the
- * fewest hops. Groups are found by a breadth-first search from every edge
- * switch over the links that are up; equal groups of a switch are stored once
- * (a fat tree's edge switch has one for everything above it).
+ * Routing: the port by which a packet leaves a switch. Hosts hang on edge switches, so a
+ * switch needs an entry for each edge switch and not for each host: a group of ports that
+ * lead there in the fewest hops. Groups are found by a breadth-first search from every edge
+ * switch over the links that are up; equal groups of a switch are stored once (a fat tree's
+ * edge switch has one for everything above it).
  *
  * Among the ports of a group a packet takes a random one (spraying) or the one
  * that a hash of its flow and its ends chooses (ECMP), with another salt at
@@ -18,7 +18,7 @@
 #include "net_impl.h"
 
 #define FAR UINT32_MAX
-#define NO_GROUP 0 /* group 0 is empty */
+#define NO_GROUP 0 /* index of the group without ports */
 
 /* Is this a link between switches that works? */
 static bool port_leads(const struct sim *sim, const struct sim_port *port)
@@ -27,8 +27,8 @@ static bool port_leads(const struct sim *sim, const struct sim_port *port)
 }
 
 /*
- * Hops of each switch to edge switch @edge. Links fail both ways together, so
- * searching outward from the edge finds the ways toward it.
+ * Computes the number of hops from each switch to edge switch @edge. Links fail both ways
+ * together, so searching outward from the edge finds the ways toward it.
  */
 static void routes_search(const struct sim *sim, u32 edge, u32 *hops, u32 *todo)
 {
@@ -103,7 +103,8 @@ static u32 group_find(struct sim_net *net, u32 from, const u32 *members, u32 cou
 	return net->num_groups++;
 }
 
-/* Entries of switch @s; @hops: [edge][switch]. */
+/* Finds the groups of switch @s for all edge switches and stores them in net->next. @hops:
+ * number of hops, by [edge switch][switch]. */
 static int routes_of_switch(struct sim *sim, u32 s, const u32 *hops, u32 *members)
 {
 	struct sim_net *net = sim->net;

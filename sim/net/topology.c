@@ -70,7 +70,8 @@ static int fat_tree_check(struct sim_config *cfg, char *err, size_t errlen)
 			 MAX_K, cfg->k);
 		return -EINVAL;
 	}
-	/* Others than @hosts make it oversubscribed, or the other way round. */
+	/* With another number of hosts than @hosts, links upward have less or more capacity
+	 * than the hosts. */
 	if (cfg->hosts % edges) {
 		snprintf(err, errlen,
 			 "a fat tree with k = %u has %u hosts, or another multiple of %u, not %u",

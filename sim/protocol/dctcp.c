@@ -32,7 +32,7 @@ static void dctcp_average(const struct window *w, struct window_flow *f)
 		return;
 	share = f->alpha_marked * ALPHA_ONE / f->alpha_acked;
 	f->alpha += (u32)(share >> w->gain) - (f->alpha >> w->gain);
-	/* Shifts never quite reach 0: below this it makes no difference. */
+	/* Shifts alone never quite reach 0, so a negligible value becomes 0. */
 	if (!share && f->alpha < ALPHA_ONE >> 10)
 		f->alpha = 0;
 	f->alpha_acked = 0;

@@ -33,7 +33,8 @@
 #include "ndp_impl.h"
 
 #define NDP_MAX_BACKOFF 6
-#define NDP_STALL 8 /* time-outs without a word before a message asks for one */
+/* time-outs in which nothing was heard, after which a message sends one packet to ask */
+#define NDP_STALL 8
 
 static const struct sim_option ndp_options[] = {
 	[NDP_OPT_WINDOW] = { "first_window", 0, 0, 100000, "packets",
@@ -56,7 +57,7 @@ void ndp_control(struct sim *sim, struct sim_host *host, struct sim_msg *msg,
 	struct sim_pkt *pkt = sim_pkt_new(sim);
 
 	if (!pkt)
-		return; /* as if lost */
+		return; /* no memory: the packet counts as lost */
 	pkt->wire = sim_wire(NDP_HEADERS);
 	pkt->src = host->index;
 	pkt->dst = msg->src;
@@ -115,7 +116,7 @@ static struct ndp_tx *ndp_tx_new(struct ndp *ndp)
 	return tx;
 }
 
-/* Keeps a message in the host's round exactly while there is something that it may send. */
+/* Keeps a message in the host's round exactly while it has tokens and packets to send. */
 static void ndp_tx_check(struct sim *sim, struct sim_host *host, struct ndp_tx *tx)
 {
 	struct ndp_host *nh = host->proto;
@@ -282,7 +283,8 @@ static void ndp_acked(struct sim *sim, struct ndp_tx *tx, u32 seq)
 	struct ndp_slot *slot = ndp_slot_find(tx, seq);
 
 	if (!slot)
-		return; /* sent again needlessly, acknowledged twice */
+		/* the packet was sent again needlessly, and acknowledged twice */
+		return;
 	if (slot->waiting)
 		tx->waiting--;
 	*slot = tx->slots[--tx->num_slots];
@@ -310,7 +312,7 @@ static void ndp_answer(struct sim *sim, struct sim_host *host, struct sim_pkt *p
 		if (slot && !slot->waiting)
 			ndp_slot_wait(tx, slot);
 	} else if (number > tx->pulled) {
-		/* The counter makes up for PULLs that were lost or overtaken. */
+		/* The PULL's number makes up for PULLs that were lost or overtaken. */
 		tx->tokens += number - tx->pulled;
 		tx->pulled = number;
 	}
@@ -327,10 +329,10 @@ static void ndp_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
 }
 
 /*
- * The last resort. A packet of which nothing was heard for a whole time-out is
- * lost, it or its answer, and with it its token: it is sent again with a new
- * one. If all that is sent was answered but no PULL comes for long, one may
- * be lost, or the receiver has much else to do: one packet goes to ask.
+ * Runs when a message may be stuck. If a packet was not answered for a whole time-out, the
+ * packet or its answer is lost, and its token with it: it is sent again with a new token.
+ * If all packets sent were answered but no PULL comes for long, either a PULL is lost or
+ * the receiver is busy with others: one packet is sent to ask.
  */
 static void ndp_timer(struct sim *sim, struct sim_event *ev)
 {
@@ -386,7 +388,8 @@ static int ndp_defaults(struct sim_config *cfg)
 	return 0;
 }
 
-/* A full packet there and its PULL back, and the packet that is sent then. */
+/* Returns the number of packets that a sender can send until the PULL for the first one is
+ * back, and one more. */
 static u32 ndp_window(const struct sim *sim, u32 full, u64 full_ps)
 {
 	const struct sim_config *cfg = &sim->cfg;

@@ -15,27 +15,40 @@
 #include "homa_list.h"
 #include "sim_transport.h"
 
-#define NDP_HEADERS 40u /* IP and NDP, of data and of control packets */
+/* IP and NDP headers of data and control packets, in bytes */
+#define NDP_HEADERS 40u
 
 enum ndp_type { NDP_DATA = 1, NDP_ACK, NDP_NACK, NDP_PULL };
 enum ndp_option { NDP_OPT_WINDOW, NDP_OPT_RTO_US, NDP_OPT_SRPT };
 
-/** struct ndp_slot - a packet that was sent and is not acknowledged */
+/**
+ * struct ndp_slot - a packet that was sent and is not acknowledged
+ * @seq: number of the packet.
+ * @waiting: the packet is to be sent again; otherwise it is in the network.
+ * @at: time at which it was sent last, ps.
+ */
 struct ndp_slot {
 	u32 seq;
-	bool waiting; /* to be sent again; else in the network */
-	u64 at;	      /* when it was sent last */
+	bool waiting;
+	u64 at;
 };
 
 /**
  * struct ndp_tx - a message at its sender
- * @ready: in the host's round while there are tokens and packets for them.
- * @all: in ndp->senders, or in ndp->spare_tx.
- * @packets, @next, @acked: how many, first never sent, acknowledged ones.
- * @tokens: packets that may be sent now.
- * @pulled: highest counter of a PULL.
- * @slots: at most a window of them, unless time-outs were premature.
- * @heard_at: last sign of the receiver. @backoff: doublings of the time-out.
+ * @ready: links the message into the host's round while it has tokens and packets to send.
+ * @all: links the message into ndp->senders, or free memory into ndp->spare_tx.
+ * @packets: number of packets of the message.
+ * @next: number of the first packet that was never sent.
+ * @acked: number of acknowledged packets.
+ * @tokens: number of packets that may be sent now.
+ * @pulled: highest number of a PULL so far.
+ * @waiting: number of entries of @slots that are to be sent again.
+ * @slots: packets that were sent and are not acknowledged; at most a window of them, unless
+ *	time-outs were premature.
+ * @num_slots: number of entries of @slots that are used.
+ * @cap_slots: number of entries of @slots for which there is memory.
+ * @heard_at: time at which the receiver was last heard, ps.
+ * @backoff: number of doublings of the time-out.
  */
 struct ndp_tx {
 	struct homa_list ready, all;
@@ -52,12 +65,18 @@ struct ndp_tx {
 
 /**
  * struct ndp_rx - a message at its receiver
- * @turn: in the host's heap of PULLs to send; its key is the turn, or with
- *	SRPT the packets that are missing.
- * @received: packets; @have: which ones.
- * @needed: PULLs that the sender needs: packets beyond the first window and
- *	trimmed ones. @asked: sent and queued, @queued: of which not sent.
- * @held: counts in the host's @held, because not all PULLs are sent.
+ * @turn: links the message into the host's heap of messages with PULLs to send; its key is
+ *	the number of its turn, or with SRPT the number of packets that are missing.
+ * @all: links the message into ndp->receivers, or free memory into ndp->spare_rx.
+ * @packets: number of packets of the message.
+ * @received: number of packets that have arrived.
+ * @needed: number of PULLs that the sender needs: one for each packet beyond the first
+ *	window, and for each trimmed one.
+ * @asked: number of PULLs that were sent or are queued.
+ * @queued: number of PULLs that are queued.
+ * @held: the message counts in the host's @held, because not all PULLs are sent.
+ * @have: a bit for each packet, 1 if it has arrived.
+ * @cap_words: number of words of @have for which there is memory.
  */
 struct ndp_rx {
 	struct homa_heap_node turn;
@@ -72,9 +91,13 @@ struct ndp_rx {
 
 /**
  * struct ndp_host - both sides of a host
- * @ready: messages that may send. @control: ACKs, NACKs and PULLs to send.
- * @pulls: messages with PULLs to send. @pacer: when the next one goes.
- * @held: incoming messages of which something is not asked for.
+ * @ready: messages that may send, in turn.
+ * @control: ACKs, NACKs and PULLs to send, oldest first.
+ * @pulls: messages with PULLs to send.
+ * @pacer: event that sends the next PULL.
+ * @next_pull: earliest time of the next PULL, ps.
+ * @turns: number of turns given so far.
+ * @held: number of incoming messages for which not all PULLs are sent.
  */
 struct ndp_host {
 	struct homa_list ready;
@@ -112,7 +135,7 @@ void ndp_control(struct sim *sim, struct sim_host *host, struct sim_msg *msg,
 /* ---- ndp_receiver.c ---- */
 
 void ndp_receiver_init(struct ndp_host *nh, struct sim_host *host);
-/** ndp_data_arrived() - a DATA packet or what a switch left of it */
+/** ndp_data_arrived() - take in a DATA packet, or what a switch left of one */
 void ndp_data_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt);
 /** ndp_rx_free() - give a message's memory back to the system */
 void ndp_rx_free(struct ndp_rx *rx);

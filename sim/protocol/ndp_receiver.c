@@ -140,7 +140,7 @@ static void ndp_pacer(struct sim *sim, struct sim_event *ev)
 	struct ndp_rx *rx;
 
 	if (!node)
-		return; /* what there was is delivered */
+		return; /* the messages whose PULLs were queued are complete */
 	rx = homa_container_of(node, struct ndp_rx, turn);
 	rx->queued--;
 	ndp->counts.pulls++;
@@ -171,7 +171,7 @@ void ndp_data_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *pk
 		rx = ndp_rx_new(sim, msg);
 	if (!rx || (rx->have[seq / 64] & bit)) {
 		if (!rx && !msg->delivered)
-			return; /* no memory: as if lost */
+			return; /* no memory: the packet counts as lost */
 		ndp->counts.duplicates++;
 		ndp_control(sim, host, msg, NDP_ACK, seq);
 		if (rx)

@@ -87,7 +87,7 @@ static u64 oracle_wire(const struct sim_config *cfg, u32 length)
 	return wire;
 }
 
-/* The two links of a message have carried it since it was matched. */
+/* Counts the bytes that the message's links have carried since it was matched. */
 static void oracle_account(struct sim *sim, const struct oracle_job *job)
 {
 	const struct oracle_msg *om = homa_container_of(job, struct oracle_msg, job);

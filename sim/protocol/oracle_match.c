@@ -51,7 +51,7 @@ void oracle_match_free(struct oracle_match *match)
 
 /* ---- what waits at a side ---- */
 
-/* Room for one more job: what is current now may have to wait later. */
+/* Makes room for one more waiting job, because the current job may have to wait later. */
 static bool side_room(struct oracle_side *side)
 {
 	struct oracle_entry *more;
@@ -112,7 +112,7 @@ static u64 match_left(const struct oracle_match *match, const struct oracle_job 
 	return job->left - (job->matched ? match->now - job->since : 0);
 }
 
-/* Would @side rather do @job, which waits, than what it does? */
+/* Does @side prefer @job, which waits, to its current job? */
 static bool match_prefers(const struct oracle_match *match,
 			  const struct oracle_side *side, const struct oracle_job *job)
 {
@@ -134,7 +134,8 @@ static void match_freed(struct oracle_match *match, u32 side)
 	match->freed[match->num_freed++] = side;
 }
 
-/* A side drops what it does for something shorter; the other end is free. */
+/* Makes a side free by stopping its current job, which waits again; that job's other side
+ * is free then, too. */
 static void match_displace(struct oracle_match *match, u32 side)
 {
 	struct oracle_job *job = match->sides[side].current;
@@ -150,7 +151,7 @@ static void match_displace(struct oracle_match *match, u32 side)
 	match->stopped(match->arg, job);
 }
 
-/* @job is in no list. */
+/* Starts @job, which is in no waiting list, on both its sides. */
 static void match_start(struct oracle_match *match, struct oracle_job *job)
 {
 	match_displace(match, job->tx);
@@ -172,7 +173,8 @@ static void match_side(struct oracle_match *match, u32 index)
 		u32 other = job->tx == index ? job->rx : job->tx;
 
 		match->steps++;
-		/* Taken by a chain while it was in the list of free ones. */
+		/* The side may have got a job since it was put into the list of free
+		 * sides. */
 		if (!match_prefers(match, side, job))
 			return;
 		if (!match_prefers(match, &match->sides[other], job))

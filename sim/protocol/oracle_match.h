@@ -11,11 +11,13 @@
 
 /**
  * struct oracle_job - a message in the matching
- * @left: what is left to send, in ps of its rate: while it waits, now; while
- *	it is matched, at @since.
- * @serial: unique; decides between equals.
- * @tx, @rx: its two sides, numbered 0 .. 2 * hosts - 1 (receiving ones after
- *	all sending ones).
+ * @left: time that its transmission still takes, in ps; for a matched job at the time
+ *	@since.
+ * @since: time at which it was matched, ps.
+ * @serial: unique number, which decides between jobs with equal @left.
+ * @tx: number of its sending side, 0 .. hosts - 1.
+ * @rx: number of its receiving side, hosts .. 2 * hosts - 1.
+ * @matched: the job is being transmitted.
  */
 struct oracle_job {
 	u64 left, since, serial;
@@ -31,10 +33,13 @@ struct oracle_entry {
 
 /**
  * struct oracle_side - one direction of one host's link
- * @current: what occupies it. @waiting: longest first, so that what matters
- *	is at the end, where a change moves little.
- * @jobs: waiting and current, for which there is room in @waiting.
- * @queued: it is in the list of sides that have become free.
+ * @current: job that is being transmitted, or NULL.
+ * @waiting: jobs that wait, longest first: the shortest ones, which change most, are at the
+ *	end, where a change moves few entries.
+ * @num: number of entries of @waiting that are used.
+ * @cap: number of entries of @waiting for which there is memory.
+ * @jobs: number of waiting jobs and the current one; @cap is at least this.
+ * @queued: the side is in the list of sides that have become free.
  */
 struct oracle_side {
 	struct oracle_job *current;
@@ -44,10 +49,14 @@ struct oracle_side {
 };
 
 /**
- * struct oracle_match - all of it
- * @started, @stopped: told of every job that enters and leaves the matching
- *	before it is complete.
- * @steps: entries looked at (what it costs).
+ * struct oracle_match - the matching of all jobs
+ * @sides: both sides of all hosts.
+ * @freed: numbers of the sides that have become free.
+ * @num_freed: number of entries of @freed that are used.
+ * @now: time of the last call, ps.
+ * @steps: number of entries that were looked at, the cost of the matching.
+ * @started: called with @arg for every job that is matched.
+ * @stopped: called with @arg for every matched job that has to wait again.
  */
 struct oracle_match {
 	struct oracle_side *sides;
@@ -63,9 +72,9 @@ struct oracle_match {
 
 int oracle_match_init(struct oracle_match *match, u32 hosts);
 void oracle_match_free(struct oracle_match *match);
-/** oracle_match_add() - a job arrives at @now, @left set; -ENOMEM */
+/** oracle_match_add() - add a job at the time @now, with @left set; -ENOMEM */
 int oracle_match_add(struct oracle_match *match, struct oracle_job *job, u64 now);
-/** oracle_match_done() - a matched job has nothing left at @now */
+/** oracle_match_done() - remove a matched job, of which nothing is left at the time @now */
 void oracle_match_done(struct oracle_match *match, struct oracle_job *job, u64 now);
 
 #endif

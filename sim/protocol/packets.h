@@ -14,7 +14,7 @@
 #include "homa_list.h"
 #include "sim_transport.h"
 
-/* IP and transport, of data and of control packets */
+/* IP and transport headers of data and control packets, in bytes */
 #define SIM_MODEL_HEADERS 40u
 
 static inline u32 sim_packets(u32 length, u32 segment)
@@ -30,7 +30,10 @@ static inline u32 sim_packet_bytes(u32 length, u32 seq, u32 segment)
 	return rest < segment ? rest : segment;
 }
 
-/** sim_model_pkt() - a packet of @msg from @src to @dst without message bytes; NULL: no memory */
+/**
+ * sim_model_pkt() - make a packet of @msg from @src to @dst without message bytes; NULL: no
+ * memory
+ */
 static inline struct sim_pkt *sim_model_pkt(struct sim *sim, struct sim_msg *msg, u32 src,
 					    u32 dst, u8 type)
 {
@@ -93,14 +96,24 @@ static inline struct sim_pkt *sim_control_take(struct sim_control *queue)
 
 /* ---- packets of a message that are under way or were lost ---- */
 
-/** struct sim_slot - @lost: it has to come again; else it is under way, sent @at */
+/**
+ * struct sim_slot - a packet that was sent and has not arrived
+ * @at: time at which it was sent last, ps.
+ * @seq: number of the packet.
+ * @lost: the packet counts as lost and is to be sent again.
+ */
 struct sim_slot {
 	u64 at;
 	u32 seq;
 	bool lost;
 };
 
-/** struct sim_flight - @slot: memory of its owner; @count of them, @lost of which are lost */
+/**
+ * struct sim_flight - the packets of a message that were sent and have not arrived
+ * @slot: the packets, in memory of the owner.
+ * @count: number of entries of @slot that are used.
+ * @lost: number of these that count as lost.
+ */
 struct sim_flight {
 	struct sim_slot *slot;
 	u32 count, lost;
@@ -120,7 +133,10 @@ static inline void sim_flight_add(struct sim_flight *flight, u32 seq, u64 at)
 	slot->lost = false;
 }
 
-/** sim_flight_remove() - @seq has arrived; when it was sent, SIM_NEVER: not one of them */
+/**
+ * sim_flight_remove() - remove @seq, which has arrived; returns when it was sent, or
+ * SIM_NEVER if it is not in @flight
+ */
 static inline u64 sim_flight_remove(struct sim_flight *flight, u32 seq)
 {
 	u64 at;
@@ -137,7 +153,7 @@ static inline u64 sim_flight_remove(struct sim_flight *flight, u32 seq)
 	return SIM_NEVER;
 }
 
-/** sim_flight_lose() - what was sent before @limit will not arrive */
+/** sim_flight_lose() - count all packets as lost that were sent before the time @limit */
 static inline void sim_flight_lose(struct sim_flight *flight, u64 limit)
 {
 	u32 i;
@@ -150,7 +166,10 @@ static inline void sim_flight_lose(struct sim_flight *flight, u64 limit)
 	}
 }
 
-/** sim_flight_again() - the first of the lost ones, of which there are some, goes again @at */
+/**
+ * sim_flight_again() - send again at the time @at the first lost packet, of which there
+ * must be one; returns its number
+ */
 static inline u32 sim_flight_again(struct sim_flight *flight, u64 at)
 {
 	struct sim_slot *first = NULL;
@@ -167,13 +186,16 @@ static inline u32 sim_flight_again(struct sim_flight *flight, u64 at)
 
 /* ---- packets of a message that have arrived ---- */
 
-/** struct sim_arrived - a bit for each; the memory is kept for the next message */
+/**
+ * struct sim_arrived - a bit for each packet of a message, 1 if it has arrived; a later
+ * message uses the memory again
+ */
 struct sim_arrived {
 	u64 *word;
 	u32 words;
 };
 
-/** sim_arrived_clear() - none of @packets; false: no memory */
+/** sim_arrived_clear() - note that none of @packets has arrived; false: no memory */
 bool sim_arrived_clear(struct sim_arrived *arrived, u32 packets);
 
 static inline bool sim_arrived_has(const struct sim_arrived *arrived, u32 seq)
@@ -189,9 +211,12 @@ static inline void sim_arrived_add(struct sim_arrived *arrived, u32 seq)
 /* ---- messages ---- */
 
 /**
- * struct sim_side - a message at its sender or its receiver; a model's own
- * struct begins with it
- * @received, @arrived: of receivers; sim_arrived_clear() first.
+ * struct sim_side - a message at its sender or its receiver; a model's own struct begins
+ * with it
+ * @all: links it into a list of struct sim_sides.
+ * @packets: number of packets of the message.
+ * @received: number of packets that have arrived; used by receivers.
+ * @arrived: which packets have arrived; used by receivers, after sim_arrived_clear().
  */
 struct sim_side {
 	struct homa_list all;
@@ -200,22 +225,33 @@ struct sim_side {
 	struct sim_arrived arrived;
 };
 
-/** struct sim_sides - all of one kind; memory of @size each, zeroed up to @clear, is kept */
+/**
+ * struct sim_sides - all sides of one kind
+ * @used: sides of messages that are not over.
+ * @spare: memory for further ones.
+ * @clear: number of bytes at the beginning that are zeroed for a new side.
+ * @size: number of bytes of each.
+ */
 struct sim_sides {
 	struct homa_list used, spare;
 	size_t clear, size;
 };
 
-/** sim_sides_init() - of structs of @clear bytes with @extra bytes behind */
+/**
+ * sim_sides_init() - prepare for structs of @clear bytes, with @extra bytes behind them
+ * that are not zeroed
+ */
 void sim_sides_init(struct sim_sides *sides, size_t clear, size_t extra);
-/** sim_sides_free() - all of them, as the run ends */
+/** sim_sides_free() - free all sides, at the end of the run */
 void sim_sides_free(struct sim_sides *sides);
-/** sim_side_new() - for @msg, to which it holds a reference; NULL: no memory */
+/** sim_side_new() - make a side of @msg, to which it holds a reference; NULL: no memory */
 void *sim_side_new(struct sim_sides *sides, struct sim_msg *msg, u32 segment);
-/** sim_side_done() - @side is over; the caller has forgotten it */
+/** sim_side_done() - release @side, to which the caller has no pointer left */
 void sim_side_done(struct sim *sim, struct sim_sides *sides, struct sim_side *side);
 
-/** sim_model_defaults() - of settings, and of a network with a random path per packet */
+/**
+ * sim_model_defaults() - set the defaults of @options, and a network that sprays packets
+ */
 void sim_model_defaults(struct sim_config *cfg, const struct sim_option *options,
 			enum sim_queue_kind queue, u64 port_bytes);
 

@@ -77,7 +77,8 @@ static const struct sim_option pfabric_options[] = {
  * @acked: The number of packets that are acknowledged.
  * @left: The bytes that are not acknowledged, which are the rank of its packets.
  * @window: The most packets that may be under way.
- * @threshold: Beyond so many packets the window grows by one in a round trip.
+ * @threshold: The size of the window, in packets, beyond which it grows by one in a round
+ *	trip.
  * @grown: Acknowledgements since the window grew last, beyond @threshold.
  * @timeouts: The number of time-outs in a row.
  * @probing: After many time-outs only probes are sent, until one is answered.
@@ -137,7 +138,8 @@ static bool pfabric_may_send(const struct pfabric_tx *tx)
 	       (tx->flight.lost || tx->next < tx->side.packets);
 }
 
-/* Keeps a message in the host's heap exactly while it may send, and with its present key. */
+/* Keeps a message in the host's heap exactly while it may send, and with its current
+ * key. */
 static void pfabric_check(struct sim *sim, struct sim_host *host, struct pfabric_tx *tx)
 {
 	struct pfabric_host *ph = host->proto;
@@ -271,7 +273,8 @@ static u64 pfabric_oldest(const struct sim_flight *flight)
 	return oldest;
 }
 
-/* Runs from the first packet on wire and looks anew for the oldest when it ends. */
+/* Runs from the time when the first packet is sent. When it ends, it is set anew for the
+ * oldest packet that is under way. */
 static void pfabric_timer(struct sim *sim, struct sim_event *ev)
 {
 	struct pfabric_tx *tx = homa_container_of(ev, struct pfabric_tx, timer);
@@ -283,7 +286,8 @@ static void pfabric_timer(struct sim *sim, struct sim_event *ev)
 	} else {
 		oldest = pfabric_oldest(&tx->flight);
 		if (oldest == SIM_NEVER)
-			return; /* the next packet starts it */
+			/* no packet is under way; the next one starts the timer */
+			return;
 		if (oldest + pf->rto_ps > sim->now) {
 			sim_event_add(sim->agenda, &tx->timer, oldest + pf->rto_ps);
 			return;
@@ -359,7 +363,7 @@ static void pfabric_answer(struct sim *sim, struct sim_host *host, struct sim_ms
 	struct sim_pkt *ack = sim_model_pkt(sim, msg, host->index, msg->src, PFABRIC_ACK);
 
 	if (!ack)
-		return; /* as if lost */
+		return; /* no memory: the packet counts as lost */
 	if (pkt->type == PFABRIC_PROBE)
 		ack->type = PFABRIC_PROBE_ACK;
 	ack->x[0] = pkt->x[0];
@@ -394,7 +398,7 @@ static void pfabric_data(struct sim *sim, struct sim_host *host, struct sim_pkt 
 	if (!msg)
 		return;
 	if (pkt->type == PFABRIC_DATA && !pfabric_rx_ready(sim, msg))
-		return; /* as if lost */
+		return; /* no memory: the packet counts as lost */
 	pfabric_answer(sim, host, msg, pkt);
 	if (pkt->type == PFABRIC_PROBE)
 		return;

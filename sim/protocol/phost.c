@@ -92,7 +92,8 @@ static void phost_rts(struct sim *sim, struct sim_host *host, struct phost_tx *t
 	sim_port_kick(sim, host->up);
 }
 
-/* While it has yet to send what needs no token, any delay is its own. */
+/* Starts the timer, unless packets without tokens are still to be sent: until then any
+ * delay is the sender's own. */
 static void phost_wait(struct sim *sim, struct phost_tx *tx)
 {
 	if (!tx->num_owed && !sim_event_pending(&tx->timer))
@@ -198,9 +199,9 @@ static bool phost_owes(const struct phost *phost, const struct phost_tx *tx, u32
 }
 
 /*
- * The packet that @tx may send now. Tokens do not keep, so they are used up
- * before free ones; but packets go in order: one whose token came while
- * earlier ones were owed is owed in the place of the one that is sent.
+ * Chooses the packet that @tx may send now. Tokens expire and free packets do not, so
+ * tokens are used first. But packets are sent in order: a token for a later packet is spent
+ * on the first owed packet, and the later packet is owed instead.
  */
 static bool phost_choose(struct sim *sim, struct phost_tx *tx, u32 *seq, bool *free)
 {
@@ -256,7 +257,7 @@ static struct sim_pkt *phost_next(struct sim *sim, struct sim_host *host)
 	else
 		homa_heap_remove(&ph->senders, &tx->turn);
 	if (!pkt)
-		return NULL; /* as if lost */
+		return NULL; /* no memory: the packet counts as lost */
 	sim_model_data(pkt, seq, phost->segment);
 	pkt->x[1] = free;
 	pkt->prio = seq < phost->free ? PHOST_FREE_PRIO : PHOST_PRIO;
@@ -272,7 +273,8 @@ static struct sim_pkt *phost_tx(struct sim *sim, struct sim_host *host)
 	return pkt;
 }
 
-/* Nothing was heard for long: the RTS may be lost, or the acknowledgement. */
+/* Nothing was heard for long, so the RTS or the acknowledgement may be lost: the RTS is
+ * sent again. */
 static void phost_timer(struct sim *sim, struct sim_event *ev)
 {
 	struct phost_tx *tx = homa_container_of(ev, struct phost_tx, timer);

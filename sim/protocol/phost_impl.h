@@ -11,7 +11,7 @@
 #include "homa_heap.h"
 #include "packets.h"
 
-#define PHOST_MAX_BACKOFF 6u /* doublings of a time-out */
+#define PHOST_MAX_BACKOFF 6u /* most doublings of a time-out */
 
 enum phost_type { PHOST_DATA = 1, PHOST_RTS, PHOST_TOKEN, PHOST_ACK };
 
@@ -23,12 +23,18 @@ struct phost_token {
 
 /**
  * struct phost_tx - a message at its sender
- * @turn: in the host's heap while it may have a token; its key is @left.
- * @left: packets that the receiver lacks, as the last token said.
- * @owed: packets that may be sent at any time: those with free tokens; a ring
- *	of phost->free, @num_owed from @first_owed.
- * @token: a ring of phost->window, @num from @first, in order of expiry.
- * @heard_at: last sign of the receiver. @backoff: doublings of the wait.
+ * @turn: links the message into the host's heap while it may have a token; its key is
+ *	@left.
+ * @left: number of packets that the receiver lacks, as the last token said.
+ * @owed: numbers of the packets that may be sent at any time, at first those with free
+ *	tokens; a ring of phost->free entries.
+ * @first_owed: index in @owed of the first entry.
+ * @num_owed: number of entries of @owed that are used.
+ * @heard_at: time at which the receiver was last heard, ps.
+ * @backoff: number of doublings of the time-out.
+ * @first: index in @token of the first entry.
+ * @num: number of entries of @token that are used.
+ * @token: tokens in order of expiry; a ring of phost->window entries.
  */
 struct phost_tx {
 	struct sim_side side;
@@ -44,12 +50,13 @@ struct phost_tx {
 
 /**
  * struct phost_rx - a message at its receiver
- * @turn: in the host's heap while it may be given a token; its key is what is
- *	missing, in packets.
- * @next: first packet that never had a token.
- * @flight: packets with tokens that have not arrived, also those with free
- *	ones; lost: to be given a new one.
- * @active_at: last token to it or arrival from it. @silences: since an arrival.
+ * @turn: links the message into the host's heap while it may be given a token; its key is
+ *	the number of missing packets.
+ * @active_at: time of the last token for it or of its last packet, ps.
+ * @next: number of the first packet that never had a token.
+ * @silences: number of time-outs since a packet arrived.
+ * @flight: packets that have a token, free or not, and have not arrived; lost ones are
+ *	given a new token.
  */
 struct phost_rx {
 	struct sim_side side;
@@ -63,8 +70,11 @@ struct phost_rx {
 
 /**
  * struct phost_host - both sides of a host
- * @senders: messages that may have tokens. @wanting: messages to give tokens to.
- * @pacer: gives the next token, not before @next_token.
+ * @senders: messages that may have tokens.
+ * @wanting: messages that may be given tokens.
+ * @control: control packets to send.
+ * @pacer: event that gives the next token.
+ * @next_token: earliest time of the next token, ps.
  */
 struct phost_host {
 	struct homa_heap senders, wanting;
@@ -78,7 +88,18 @@ struct phost_counts {
 	u64 rts_again, tokens, tokens_again, expired, downgrades, duplicates;
 };
 
-/** struct phost - @packet_ps: time of a full packet on a host's link */
+/**
+ * struct phost - sim->proto
+ * @segment: message bytes in a full packet.
+ * @free: number of packets of a message that need no token from the receiver.
+ * @window: most packets of a message that may have tokens and not have arrived.
+ * @bare_sizes: packets have the sizes of the paper's simulations.
+ * @packet_ps: time of a full packet on a host's link, ps.
+ * @expiry_ps: time for which a token is valid, ps.
+ * @resend_ps: time after which a packet that has a token counts as lost, ps.
+ * @downgrade_ps: time for which a message with @window packets under way gets no token, ps.
+ * @rts_ps: time of silence after which a sender repeats its RTS, ps.
+ */
 struct phost {
 	struct phost_host *hosts;
 	struct sim_sides senders, receivers;

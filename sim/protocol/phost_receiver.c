@@ -43,7 +43,8 @@ static bool phost_wants(const struct phost_rx *rx)
 	return rx->flight.lost || rx->next < rx->side.packets;
 }
 
-/* Keeps a message in the heap exactly while it may get a token, and with its present key. */
+/* Keeps a message in the heap exactly while it may get a token, and with its current
+ * key. */
 static void phost_check(struct sim *sim, struct phost_host *ph, struct phost_rx *rx)
 {
 	struct phost *phost = phost_of(sim);
@@ -64,7 +65,8 @@ static void phost_check(struct sim *sim, struct phost_host *ph, struct phost_rx 
 			      ph->next_token > sim->now ? ph->next_token : sim->now);
 }
 
-/* How long @rx may be silent before what is under way counts as lost; 0: for ever. */
+/* Returns how long @rx may be silent before its packets under way count as lost, ps; 0: for
+ * ever. */
 static u64 phost_patience(const struct phost *phost, const struct phost_rx *rx)
 {
 	if (!sim_flight_under_way(&rx->flight))
@@ -74,7 +76,7 @@ static u64 phost_patience(const struct phost *phost, const struct phost_rx *rx)
 	return phost_blocked(phost, rx) ? phost->downgrade_ps : 0;
 }
 
-/* Something happened to @rx: its silence begins anew. */
+/* Notes that a packet of @rx has arrived or got a token: its silence begins anew. */
 static void phost_active(struct sim *sim, struct phost_rx *rx)
 {
 	u64 patience = phost_patience(phost_of(sim), rx);
@@ -106,7 +108,7 @@ static void phost_silence(struct sim *sim, struct sim_event *ev)
 
 /* ---- messages ---- */
 
-/* The packets with free tokens are on their way. */
+/* Makes the state of @msg; the packets with free tokens count as under way. */
 static struct phost_rx *phost_rx_new(struct sim *sim, struct sim_msg *msg)
 {
 	struct phost *phost = phost_of(sim);
@@ -144,14 +146,15 @@ static void phost_rx_done(struct sim *sim, struct phost_host *ph, struct phost_r
 
 /* ---- packets out ---- */
 
-/* @missing: packets that have not arrived, which orders messages at the sender. */
+/* Queues a control packet to the sender of @msg; @missing: number of packets that have not
+ * arrived, which orders messages at the sender. */
 static void phost_control(struct sim *sim, struct phost_host *ph, struct sim_msg *msg,
 			  enum phost_type type, u32 seq, u32 missing)
 {
 	struct sim_pkt *pkt = sim_model_pkt(sim, msg, ph->host->index, msg->src, type);
 
 	if (!pkt)
-		return; /* as if lost */
+		return; /* no memory: the packet counts as lost */
 	pkt->x[0] = seq;
 	pkt->x[1] = missing;
 	sim_control_put(&ph->control, pkt);
@@ -167,7 +170,7 @@ static void phost_pacer(struct sim *sim, struct sim_event *ev)
 	u32 seq;
 
 	if (!first)
-		return; /* what there was needs none any more */
+		return; /* the messages that wanted tokens need none any more */
 	if (ph->next_token > sim->now) {
 		sim_event_add(sim->agenda, ev, ph->next_token);
 		return;
@@ -199,7 +202,8 @@ static struct phost_rx *phost_rx_of(struct sim *sim, struct sim_host *host,
 	if (!msg)
 		return NULL;
 	if (msg->delivered) {
-		/* Its sender does not know, or a packet came twice. */
+		/* The sender does not know that its message is complete, or a packet came
+		 * twice. */
 		if (pkt->type == PHOST_RTS)
 			phost_control(sim, host->proto, msg, PHOST_ACK, 0, 0);
 		else
@@ -210,8 +214,8 @@ static struct phost_rx *phost_rx_of(struct sim *sim, struct sim_host *host,
 }
 
 /*
- * A packet has come whose token left @at. Those that had theirs much earlier
- * are lost, and must not count against the window as if they were under way.
+ * Takes in that a packet has arrived whose token was sent at the time @at. Packets whose
+ * tokens were sent much earlier are lost, so they must not count against the window.
  */
 static void phost_overtaken(const struct phost *phost, struct phost_rx *rx, u64 at)
 {
@@ -224,7 +228,8 @@ void phost_rts_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *p
 	phost_rx_of(sim, host, pkt);
 }
 
-/* Bytes that we did not ask for come at the cost of those that we may ask for. */
+/* Delays the next token by the time of @pkt, which took up the link without having been
+ * asked for. */
 static void phost_hold(const struct sim *sim, struct phost_host *ph,
 		       const struct sim_pkt *pkt)
 {

@@ -46,7 +46,8 @@
 #include "window.h"
 
 #define PIAS_GRID 160
-#define PIAS_SIZES 1000 /* per stretch of the distribution */
+/* number of samples from each stretch of the distribution */
+#define PIAS_SIZES 1000
 
 #define PIAS_THRESHOLD(n)                                       \
 	{ "threshold-" #n,                                      \
@@ -76,10 +77,14 @@ static const struct sim_option pias_options[] = {
 /* ---- thresholds ---- */
 
 /**
- * struct pias_model - the distribution, cut at every grid point
- * @at: bytes, increasing; at[0] = 0, at[last] the largest message.
- * @share: of messages of at most @at; @sum: mean of their bytes, others 0.
- * @load, @work: rho() and W() of the heading; a byte takes a unit of time.
+ * struct pias_model - the distribution of message sizes, cut at every grid point
+ * @last: index of the last grid point.
+ * @at: size of each grid point, in bytes, increasing; at[0] is 0, at[last] the largest
+ *	message.
+ * @share: share of the messages that have at most @at bytes, 0..1.
+ * @sum: sum over these messages of share times size, in bytes.
+ * @load: rho() of the heading at each grid point; a byte takes a unit of time.
+ * @work: W() of the heading at each grid point; a byte takes a unit of time.
  */
 struct pias_model {
 	u32 last;
@@ -88,7 +93,8 @@ struct pias_model {
 	double load[PIAS_GRID], work[PIAS_GRID];
 };
 
-/* Packet counts some 10 % apart, and the largest message at the end. */
+/* Makes the grid: numbers of packets that are some 10 % apart, and the largest message at
+ * the end. */
 static void pias_grid(struct pias_model *m, double largest, u32 mss)
 {
 	double packets = 1;
@@ -119,7 +125,8 @@ static void pias_count(struct pias_model *m, double size, double weight)
 	}
 }
 
-/* The tail is a small share of the messages and most of the bytes: look closer. */
+/* Adds samples of the whole distribution. The tail is a small share of the messages and
+ * most of the bytes, so its stretches get more samples. */
 static void pias_measure(struct pias_model *m, const struct homa_workload *workload)
 {
 	static const double edge[] = { 0, 0.99, 0.9999, 1 };
@@ -151,7 +158,8 @@ static void pias_model(struct pias_model *m, const struct homa_workload *workloa
 	}
 }
 
-/* What the messages that end in the level from point @i to point @j add to the mean. */
+/* Returns what the messages that end in the level from point @i to point @j add to the
+ * mean. */
 static double pias_cost(const struct pias_model *m, u32 i, u32 j)
 {
 	double share = m->share[j] - m->share[i];
@@ -175,7 +183,7 @@ void pias_thresholds(const struct homa_workload *workload, double load, u32 mss,
 	for (level = 1; level < WINDOW_LEVELS; level++) {
 		for (j = 0; j <= m.last; j++) {
 			best[level & 1][j] = best[~level & 1][j];
-			from[level][j] = (u16)j; /* an empty level */
+			from[level][j] = (u16)j; /* the level is empty */
 			for (i = 1; i < j; i++) {
 				cost = best[~level & 1][i] + pias_cost(&m, i, j);
 				if (cost >= best[level & 1][j])
@@ -239,7 +247,7 @@ static int pias_defaults(struct sim_config *cfg)
 	return 0;
 }
 
-/* The study's thresholds for its workloads at 80 and at 50 % load. */
+/* The study's thresholds for its workloads at 80 and at 50 % load, in bytes. */
 static const struct {
 	const char *name;
 	u64 high[WINDOW_LEVELS - 1], low[WINDOW_LEVELS - 1];
@@ -271,7 +279,8 @@ static void pias_choose(struct sim *sim, struct window *w)
 	pias_thresholds(&sim->workload, sim->cfg.load, w->mss, w->threshold);
 }
 
-/* What the user sets holds; a level can not begin before the one above it. */
+/* Starts the protocol with the user's thresholds where they are given, and the others as
+ * computed; no level begins before the one above it. */
 static int pias_start(struct sim *sim)
 {
 	int res = window_start(sim, &pias_policy);

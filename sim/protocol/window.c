@@ -150,7 +150,7 @@ static bool window_grow_pool(struct window *w)
 	return true;
 }
 
-/* Everything of @f is new but its timers, which do not run, and its ranges' memory. */
+/* Initialises @f, but for its timers, which do not run, and the memory of its ranges. */
 static void window_flow_init(struct window *w, struct window_flow *f)
 {
 	struct window_range *ranges = f->ranges;
@@ -183,7 +183,7 @@ static struct window_flow *window_flow_new(struct window *w, u32 src, u32 dst)
 	return f;
 }
 
-/* A queued stream leaves its host's list first; window_pull() sees to that. */
+/* Frees a stream that is in no list; window_pull() takes it out first. */
 static void window_flow_free(struct sim *sim, struct window_flow *f)
 {
 	struct window *w = window_of(sim);
@@ -201,7 +201,8 @@ void window_flow_done(struct sim *sim, struct window_flow *f)
 		window_flow_free(sim, f);
 }
 
-/* A response takes the connection on which the request came. */
+/* Returns the stream for @msg; a response takes the connection on which the request
+ * came. */
 static struct window_flow *window_flow_for(struct sim *sim, struct sim_msg *msg)
 {
 	struct window *w = window_of(sim);
@@ -291,7 +292,7 @@ void window_wake(struct sim *sim, struct window_flow *f)
 	sim_port_kick(sim, sim->hosts[f->src].up);
 }
 
-/* The next stream in turn, taken out of its list, or NULL. */
+/* Takes the next stream in turn out of its list and returns it, or NULL. */
 static struct window_flow *window_dequeue(struct window_host *wh)
 {
 	struct window_flow *f;
@@ -321,7 +322,8 @@ static struct window_flow *window_pull(struct sim *sim, struct window_host *wh)
 	return NULL;
 }
 
-/* The first of a packet's messages that still exists, where it begins in it. */
+/* Notes in @pkt the message @msg, in which it begins at byte @seq of the stream, or none if
+ * that byte is not in @msg. */
 static void window_pkt_msg(struct sim_pkt *pkt, struct sim_msg *msg, u64 seq)
 {
 	u64 start = msg ? window_msg_end(msg) - msg->length : 0;
@@ -336,7 +338,7 @@ static void window_pkt_msg(struct sim_pkt *pkt, struct sim_msg *msg, u64 seq)
 	pkt->offset = (u32)(seq - start);
 }
 
-/* Moves the edges over @bytes at @seq; returns whether they are sent again. */
+/* Notes that @bytes at @seq are sent; returns whether they are sent again. */
 static bool window_advance(struct sim *sim, struct window_flow *f, u64 seq, u32 bytes)
 {
 	bool again = seq < f->snd_max;

@@ -31,33 +31,37 @@
 
 #include "sim_transport.h"
 
-#define WINDOW_HEADERS 40u /* IP and TCP, no options */
+#define WINDOW_HEADERS 40u /* IP and TCP headers without options, in bytes */
 #define WINDOW_LEVELS 8
-#define WINDOW_NO_DUPACKS 1000000u /* they never mean loss: packets overtake */
-#define WINDOW_MAX_BACKOFF 6	   /* RTO at most 64-fold */
-/* shared buffer of a switch, see tcp.c */
+/* value of the limit with which duplicate acks never mean loss, because packets overtake */
+#define WINDOW_NO_DUPACKS 1000000u
+#define WINDOW_MAX_BACKOFF 6 /* most doublings of the time-out */
+/* Buffer that the ports of a switch share, in bytes; see tcp.c. */
 #define WINDOW_SWITCH_BYTES (13ull << 20)
-/* cfg->ecn_bytes: by option K and the rate */
+/* Value of cfg->ecn_bytes that says that option K and the rate decide. */
 #define WINDOW_ECN_AUTO UINT64_MAX
 
 enum window_type { WINDOW_DATA = 1, WINDOW_ACK };
 
-/** The words of a packet, x[]: first byte or ack, its stream, a mark is echoed. */
+/** Words of a packet, x[]: number of its first byte or of the byte that it acks, its stream,
+ * that stream's serial, and whether the ack echoes a mark. */
 enum window_word { WINDOW_X_SEQ, WINDOW_X_FLOW, WINDOW_X_SERIAL, WINDOW_X_MARKED };
 
-/** The settings that begin every table here; DCTCP and PIAS go on with K, gain. */
+/** Settings that every protocol here begins with; DCTCP and PIAS continue with K and
+ * gain. */
 enum window_option {
 	WINDOW_INITIAL, /* packets */
 	WINDOW_MAX,	/* bytes */
 	WINDOW_RTO_MIN, /* us */
 	WINDOW_DUPACKS,
-	WINDOW_STREAMS,			   /* of a pair of hosts; 0: one per message */
+	/* number for each pair of hosts; 0: one per message */
+	WINDOW_STREAMS,
 	WINDOW_NS2_SIZES = WINDOW_STREAMS, /* PIAS: always 0, so its place is free */
 	WINDOW_ACK_EVERY,		   /* segments */
 	WINDOW_ACK_DELAY,		   /* us */
 	WINDOW_K,			   /* packets at 10 Gbit/s */
 	WINDOW_GAIN,			   /* DCTCP's g is 2^-gain */
-	WINDOW_THRESHOLD,		   /* PIAS: seven of them, bytes */
+	WINDOW_THRESHOLD,		   /* PIAS: first of seven, in bytes */
 };
 
 /* clang-format off */
@@ -92,14 +96,15 @@ struct window;
 struct window_flow;
 
 /**
- * struct window_policy - what makes the protocol
- * @ecn: its data packets may be marked.
- * @per_message: a stream for each message, whatever the settings.
- * @acked: @bytes > 0 were acked, @ce: by an ack that echoes a mark. Called
- *	after @f->snd_una moved. Return: may the window grow by them? NULL: yes.
- * @level: 0 (first) .. 7 of the next packet, which begins at @seq. NULL: 0.
- * @data_prio: packet priority at level 0; one less per level.
- * @ack_prio: of acks.
+ * struct window_policy - how a window protocol differs from the others
+ * @ecn: switches may mark its data packets.
+ * @per_message: each message has a stream, whatever the settings say.
+ * @data_prio: priority of data packets of level 0; each further level has one less.
+ * @ack_prio: priority of acks.
+ * @acked: called after @f->snd_una moved over @bytes > 0, which an ack acknowledges; @ce:
+ *	that ack echoes a mark. Returns whether the window may grow by them. NULL: it may.
+ * @level: returns the level, 0 (first) .. 7, of the next packet, which begins at @seq.
+ *	NULL: it is 0.
  */
 struct window_policy {
 	bool ecn, per_message;
@@ -108,30 +113,39 @@ struct window_policy {
 	u8 (*level)(const struct window *w, const struct window_flow *f, u64 seq);
 };
 
-/** struct window_range - bytes that came out of order, [from, to) */
+/** struct window_range - bytes [from, to) that came out of order */
 struct window_range {
 	u64 from, to;
 };
 
 /**
- * struct window_flow - a stream; both ends, which share nothing but the list
- * of messages. Slots are recycled; packets carry address and @serial.
- * @next: in the host's list of its level while @queued, or free.
- * @head, @tail, @cursor: messages not yet received whole, in order, linked by
- *	msg->tx, ending at msg->x[0]; the first that ends after @snd_nxt.
- * @snd_una, @snd_nxt, @snd_max: first byte not acked, next to send, first
- *	never sent; @written: end of what the application gave.
+ * struct window_flow - a stream, with its two ends, which share nothing but the list of
+ * messages
+ * Slots are recycled; packets carry the address and @serial.
+ * @next: links the stream into its host's list of its level while it is @queued, or into
+ *	the list of free slots.
+ * @head: first message that is not received whole. Messages are in order, linked by
+ *	msg->tx, and end at the byte msg->x[0].
+ * @tail: last message.
+ * @cursor: first message that ends after @snd_nxt.
+ * @snd_una: first byte that is not acked.
+ * @snd_nxt: next byte to send.
+ * @snd_max: first byte that was never sent.
+ * @written: end of the bytes that the application gave.
  * @rexmit: the segment at @snd_una must be sent again.
- * @recover: with fast recovery, see RFC 6582.
- * @backoff: time-outs in a row without an ack.
- * @deadline: of the time-out, SIM_NEVER if nothing is out; @timer fires at
- *	it or earlier, then it waits on.
- * @timed_seq: the ack that ends the running measurement, 0: none.
- * @alpha: marked share, 2^-20ths; @alpha_end: when it is brought up to date;
- *	@cwr_end: no second reduction before this is acked.
- * @level_base: PIAS counts bytes sent from here.
- * @rcv_nxt, @ranges: receiver; @unacked: segments without ack yet; @ce: state
- *	of RFC 8257, the mark of the last segment.
+ * @recover: end of the bytes that a recovery is to repair, see RFC 6582.
+ * @backoff: number of time-outs in a row without an ack.
+ * @deadline: time of the time-out, SIM_NEVER if nothing is under way. @timer fires then or
+ *	earlier, and is set again if it is early.
+ * @timed_seq: byte whose ack ends the round trip that is being measured; 0: none is.
+ * @alpha: share of marked bytes, in 2^-20.
+ * @alpha_end: byte at whose ack @alpha is computed again.
+ * @cwr_end: byte before whose ack the window is not reduced again.
+ * @level_base: byte from which PIAS counts the bytes sent.
+ * @rcv_nxt: at the receiver, the next byte that it lacks.
+ * @ranges: at the receiver, bytes that came beyond @rcv_nxt.
+ * @unacked: at the receiver, number of segments without an ack.
+ * @ce: at the receiver, the mark of the last segment (state of RFC 8257).
  */
 struct window_flow {
 	struct window_flow *next;
@@ -143,18 +157,19 @@ struct window_flow {
 	u32 ecmp;
 	u32 dupacks;
 	u64 snd_una, snd_nxt, snd_max;
-	/* the second line of memory: with the first, all that sending needs */
+	/* fields of the second cache line; with the first one it has all that sending
+	 * needs */
 	u64 written, cwnd;
 	struct sim_msg *head, *tail, *cursor;
 	u64 last_tx, rto, deadline;
-	/* the third: the receiver */
+	/* fields of the third cache line: the receiver's */
 	u64 rcv_nxt;
 	struct window_range *ranges;
 	u32 num_ranges, max_ranges;
 	u32 unacked;
 	bool ce;
 	u64 timed_seq, timed_at, srtt, rttvar;
-	/* and what is seldom looked at, or only by DCTCP */
+	/* fields that are seldom used, or by DCTCP only */
 	u64 ssthresh, ca_bytes, recover;
 	u32 alpha;
 	u64 alpha_end, alpha_acked, alpha_marked, cwr_end;
@@ -163,8 +178,11 @@ struct window_flow {
 } __attribute__((aligned(64)));
 
 /**
- * struct window_host - @mask: bit per non-empty list; @to: window_slot() of
- * each stream, NULL before its first message
+ * struct window_host - a host
+ * @acks: acks to send, oldest first.
+ * @mask: a bit for each list of @ready that is not empty.
+ * @ready: streams that can send, by level.
+ * @to: the host's streams, by window_slot(); NULL: the stream has had no message.
  */
 struct window_host {
 	struct sim_fifo acks;
@@ -183,9 +201,12 @@ struct window_counts {
 struct window_slab;
 
 /**
- * struct window - sim->proto of these protocols; times in ps, sizes in bytes
- * @extra, @least: what a frame adds to payload and WINDOW_HEADERS, and its
- *	smallest size: Ethernet's, or nothing (setting ns2-sizes of PIAS).
+ * struct window - sim->proto of the window protocols; times are in ps, sizes in bytes
+ * @extra: bytes that a frame has besides payload and WINDOW_HEADERS: Ethernet's, or 0 with
+ *	setting ns2-sizes of PIAS.
+ * @least: smallest size of a frame: Ethernet's, or 0 with setting ns2-sizes of PIAS.
+ * @dup_limit: number of duplicate acks that mean a loss.
+ * @streams: number of streams for each pair of client and server.
  */
 struct window {
 	const struct window_policy *policy;
@@ -194,7 +215,7 @@ struct window {
 	u64 rto_min;
 	u32 dup_limit;
 	bool per_message;
-	u32 streams; /* per pair of client and server */
+	u32 streams;
 	u32 ack_every;
 	u64 ack_delay;
 	u32 gain;
@@ -211,13 +232,14 @@ static inline struct window *window_of(const struct sim *sim)
 	return sim->proto;
 }
 
-/* Place of a stream in a host's table: those of its responses follow the others. */
+/* Returns the place of a stream in a host's table; the streams of responses follow the
+ * others. */
 static inline u32 window_slot(const struct window *w, u32 dst, bool response, u32 which)
 {
 	return (dst * 2 + response) * w->streams + which;
 }
 
-/** window_wire() - bytes on the wire of @payload */
+/** window_wire() - return the bytes on the wire of a packet with @payload bytes */
 static inline u32 window_wire(const struct window *w, u32 payload)
 {
 	u32 wire = payload + WINDOW_HEADERS + w->extra;
@@ -232,36 +254,41 @@ static inline u64 window_msg_end(const struct sim_msg *msg)
 
 /* ---- window.c ---- */
 
-/** window_defaults() - cfg->option from @options; priority queues, ECMP */
+/**
+ * window_defaults() - set cfg->option to the defaults of @options, and a network with
+ * priority queues and ECMP
+ */
 void window_defaults(struct sim_config *cfg, const struct sim_option *options);
-/** window_start() - 0, -ENOMEM; afterwards sim->proto is a struct window */
+/** window_start() - make a struct window for sim->proto; 0 or -ENOMEM */
 int window_start(struct sim *sim, const struct window_policy *policy);
 void window_stop(struct sim *sim);
 void window_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg);
 struct sim_pkt *window_tx(struct sim *sim, struct sim_host *host);
 void window_metrics(struct sim *sim,
 		    void (*put)(void *arg, const char *name, double value), void *arg);
-/** window_wake() - @f may have become able to send: let its NIC know */
+/** window_wake() - have the NIC look at @f, which may have become able to send */
 void window_wake(struct sim *sim, struct window_flow *f);
-/** window_flow_done() - all is acked: free the stream of one message */
+/** window_flow_done() - free the stream of one message, all of whose bytes are acked */
 void window_flow_done(struct sim *sim, struct window_flow *f);
 
 /* ---- window_receive.c ---- */
 
-/** window_rx() - a packet for @host: data or an ack */
+/** window_rx() - take in a packet for @host: data or an ack */
 void window_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt);
-/** window_ack_timer() - event of @f->ack_timer */
+/** window_ack_timer() - the event function of @f->ack_timer */
 void window_ack_timer(struct sim *sim, struct sim_event *ev);
 
 /* ---- window_loss.c ---- */
 
-/** window_ack() - bytes below @ack have been received; @ce: a mark is echoed */
+/**
+ * window_ack() - note that bytes below @ack have been received; @ce: the ack echoes a mark
+ */
 void window_ack(struct sim *sim, struct window_flow *f, u64 ack, bool ce);
-/** window_arm() - something is out: see to it that the time-out runs */
+/** window_arm() - start the time-out of @f, which has bytes under way */
 void window_arm(struct sim *sim, struct window_flow *f);
-/** window_timer() - event of @f->timer */
+/** window_timer() - the event function of @f->timer */
 void window_timer(struct sim *sim, struct sim_event *ev);
-/** window_usable() - how far the window reaches: bytes that may be out */
+/** window_usable() - return the number of bytes that may be under way */
 u64 window_usable(const struct window *w, const struct window_flow *f);
 
 /* ---- dctcp.c: also PIAS ---- */
@@ -271,7 +298,7 @@ bool dctcp_acked(struct window *w, struct window_flow *f, u32 bytes, bool ce);
 /* ---- pias.c ---- */
 
 /**
- * pias_thresholds() - the seven sizes at which a message falls a level
+ * pias_thresholds() - compute the seven sizes, in bytes, at which a message falls a level
  * @load: 0..1, share of the link; @mss: bytes in a packet. See pias.c.
  */
 void pias_thresholds(const struct homa_workload *workload, double load, u32 mss,

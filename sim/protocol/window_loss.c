@@ -102,7 +102,8 @@ static void window_measure(struct window *w, struct window_flow *f, u64 rtt)
 
 /* ---- acks ---- */
 
-/* Was the window what held the sender back, with @flight bytes out? */
+/* Was it the window that kept the sender from sending more, with @flight bytes under
+ * way? */
 static bool window_was_limiting(const struct window *w, const struct window_flow *f,
 				u64 flight)
 {
@@ -126,7 +127,8 @@ static void window_grow(const struct window *w, struct window_flow *f, u64 acked
 		f->cwnd = w->max;
 }
 
-/* Recovery goes on if @ack does not cover all that was out when it began. */
+/* Takes in an ack during recovery, which goes on if @ack does not cover all that was under
+ * way when it began. */
 static void window_recovery_ack(struct sim *sim, struct window_flow *f, u64 acked)
 {
 	struct window *w = window_of(sim);

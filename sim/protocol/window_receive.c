@@ -27,7 +27,8 @@ static bool window_reserve(struct window_flow *f)
 	return true;
 }
 
-/* Keep [from, to), beyond rcv_nxt, in the sorted list; true if it was all there. */
+/* Keeps [from, to), which lies beyond rcv_nxt, in the sorted list; true if all of it was
+ * there already. */
 static bool window_keep(struct window_flow *f, u64 from, u64 to)
 {
 	u32 first = f->num_ranges, last;
@@ -40,7 +41,7 @@ static bool window_keep(struct window_flow *f, u64 from, u64 to)
 		last++;
 	if (first == last) {
 		if (!window_reserve(f))
-			return true; /* as if lost */
+			return true; /* no memory: the bytes count as lost */
 		memmove(&f->ranges[first + 1], &f->ranges[first],
 			(f->num_ranges - first) * sizeof(*f->ranges));
 		f->ranges[first] = (struct window_range){ from, to };
@@ -75,7 +76,8 @@ static void window_consume(struct window_flow *f)
 	memmove(f->ranges, f->ranges + n, f->num_ranges * sizeof(*f->ranges));
 }
 
-/* Messages are whole in their order. The stream outlives this: acks end it. */
+/* Delivers the messages that are complete, which they become in order. The stream lives on
+ * until acks end it. */
 static void window_deliver(struct sim *sim, struct window_flow *f, const struct sim_pkt *pkt)
 {
 	struct sim_msg *msg;
@@ -89,7 +91,7 @@ static void window_deliver(struct sim *sim, struct window_flow *f, const struct 
 	}
 }
 
-/* @pkt, which has done its duty, carries the ack back. */
+/* Sends an ack in @pkt, which was the received packet and has no other use any more. */
 static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pkt *pkt,
 			   bool ce)
 {

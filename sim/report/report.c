@@ -334,7 +334,8 @@ static void add_backlog(cJSON *json, const struct sim *sim)
 		add_samples(item, "reference", sim->stats->reference->backlog,
 			    sim->stats->reference->samples);
 	}
-	/* More than the wire carries is more than the oracle carries, too. */
+	/* A load above 1 is not stable, even if the backlog grows no faster than the
+	 * oracle's. */
 	cJSON_AddBoolToObject(item, "stable",
 			      !sim->traffic->aborted && sim->traffic->load.wire_load <= 1 &&
 				      sim_stats_growth(sim->stats, offered) <=

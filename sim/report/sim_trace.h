@@ -12,11 +12,12 @@
 #include "sim.h"
 
 /**
- * struct sim_trace_options - zeroed first
- * @json: file for the Perfetto trace, NULL: none.
- * @pcap: file for the pcapng capture, NULL: none.
- * @from, @until: only what happens in [@from, @until), ps; @until 0: to the end.
- * @max_bytes: each file ends at about this size, 0: SIM_TRACE_MAX_BYTES.
+ * struct sim_trace_options - what to trace; zero it first
+ * @json: file for the Perfetto trace, or NULL.
+ * @pcap: file for the pcapng capture, or NULL.
+ * @from: time at which the traces begin, ps.
+ * @until: time before which they end, ps; 0: at the end of the run.
+ * @max_bytes: size at which each file ends, about; 0: SIM_TRACE_MAX_BYTES.
  */
 struct sim_trace_options {
 	const char *json, *pcap;

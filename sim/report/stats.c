@@ -128,7 +128,8 @@ void sim_stats_failed(struct sim_stats *stats, const struct sim_msg *msg, u64 ps
 		stats->other_errors++;
 	stats->failed[decile]++;
 	stats->censored[decile]++;
-	/* It would have taken at least so long, and at least as long as alone. */
+	/* The message would have taken at least as long as its age, and as on the idle
+	 * network. */
 	if (slowdown < SIM_SLOWDOWN_SCALE) {
 		slowdown = SIM_SLOWDOWN_SCALE;
 		ps = ideal;

@@ -81,7 +81,7 @@ static void trace_free(struct trace *t)
 	free(t);
 }
 
-/* A copy of @path, which decides whether there is such a file. */
+/* Copies @path, unless it is NULL, because the file is not wanted then. */
 static int trace_path(char **copy, const char *path, char *err, size_t errlen)
 {
 	*copy = path ? strdup(path) : NULL;

@@ -43,7 +43,7 @@ int trace_file_open(struct trace_file *f, const char *path, const char *tail, u6
 	return 0;
 }
 
-/* Writes all of it at offset @at; returns 0 or an errno. */
+/* Writes all of @data at offset @at; returns 0 or an errno. */
 static int write_all(const struct trace_file *f, const char *data, size_t len, u64 at)
 {
 	while (len) {

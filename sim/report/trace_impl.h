@@ -15,11 +15,13 @@
 
 /**
  * struct trace_file - a file that grows at its end and is readable all the time
- * @tail: what must stand behind the last byte to make the file complete (it
- *	is overwritten by what comes next), at most TRACE_TAIL bytes.
- * @size: bytes in the file, without the tail. @len: in @buf, not written yet.
- * @error: errno of the write that failed; then nothing more is written.
- * @cut: @max was reached.
+ * @cut: the file has reached @max and does not grow any more.
+ * @error: errno of the write that failed, after which nothing is written; 0: none did.
+ * @tail: text that completes the file behind its last byte, at most TRACE_TAIL bytes; the
+ *	next record overwrites it.
+ * @size: number of bytes in the file, without the tail.
+ * @max: most bytes of the file.
+ * @len: number of bytes in @buf, which are not written yet.
  */
 struct trace_file {
 	int fd;
@@ -32,32 +34,44 @@ struct trace_file {
 	char *buf;
 };
 
-/** trace_file_open() - 0 or a negative errno with a sentence */
+/** trace_file_open() - open the file; 0 or a negative errno with a sentence in @err */
 int trace_file_open(struct trace_file *f, const char *path, const char *tail, u64 max,
 		    char *err, size_t errlen);
-/** trace_file_add() - all of @data or, after an error or at the end of room, nothing */
+/**
+ * trace_file_add() - append all of @data or, after an error or at the greatest size,
+ * nothing
+ */
 void trace_file_add(struct trace_file *f, const void *data, size_t len);
-/** trace_file_room() - false: no more will be written */
+/**
+ * trace_file_room() - will more be written? False after an error or at the greatest size
+ */
 static inline bool trace_file_room(struct trace_file *f)
 {
 	if (f->size + f->len >= f->max)
 		f->cut = true;
 	return !f->error && !f->cut;
 }
-/** trace_file_close() - 0, -EFBIG or another negative errno with a sentence */
+/**
+ * trace_file_close() - write the rest; 0, -EFBIG or another negative errno with a sentence
+ * in @err
+ */
 int trace_file_close(struct trace_file *f, const char *path, char *err, size_t errlen);
 
 /* ---- lanes ---- */
 
-#define TRACE_MAX_LANES 400u /* per host and direction */
+#define TRACE_MAX_LANES 400u /* most lanes of a host in each direction */
 #define TRACE_NO_LANE UINT32_MAX
 
 enum trace_side { TRACE_OUT, TRACE_IN, TRACE_SIDES };
 
 /**
- * struct trace_place - which lane of which host a message has on a side
- * @key: by serial and side, 0: free; or another name of a message.
- * @other: a message's other name, 0: none; or the serial that such a name means.
+ * struct trace_place - an entry of the table: the lane of a message, or another name of a
+ * message
+ * @key: serial and side of a message, or another name; 0: the entry is free.
+ * @other: in the entry of a message, the key of its other name, or 0; in the entry of a
+ *	name, the serial of the message.
+ * @host: host of the lane.
+ * @lane: number of the lane.
  */
 struct trace_place {
 	u64 key, other;
@@ -66,9 +80,12 @@ struct trace_place {
 
 /**
  * struct trace_lanes - lanes of all hosts
- * @busy: bit per lane, TRACE_LANE_WORDS words for each host and side.
- * @used: lanes that each host and side ever had.
- * @table: hash by message and side, @mask + 1 places.
+ * @busy: a bit for each lane, 1 while a message has it; TRACE_LANE_WORDS words for each
+ *	host and side.
+ * @used: number of lanes that were ever used, for each host and side.
+ * @table: hash table of lanes by message and side, and of other names.
+ * @mask: number of entries of @table, less 1.
+ * @count: number of entries of @table that are used.
  */
 #define TRACE_LANE_WORDS ((TRACE_MAX_LANES + 63) / 64)
 struct trace_lanes {
@@ -80,19 +97,25 @@ struct trace_lanes {
 
 int trace_lanes_init(struct trace_lanes *lanes, u32 hosts);
 void trace_lanes_free(struct trace_lanes *lanes);
-/** trace_lane_take() - lowest free lane, TRACE_NO_LANE: none; @fresh: never used before */
+/**
+ * trace_lane_take() - give a message the lowest free lane, or TRACE_NO_LANE if there is
+ * none; @fresh: set if the lane was never used before
+ */
 u32 trace_lane_take(struct trace_lanes *lanes, u64 serial, enum trace_side side, u32 host,
 		    bool *fresh);
-/** trace_lane_find() - TRACE_NO_LANE: it has none; @host receives where */
+/** trace_lane_find() - return the message's lane and set *@host, or return TRACE_NO_LANE */
 u32 trace_lane_find(const struct trace_lanes *lanes, u64 serial, enum trace_side side,
 		    u32 *host);
-/** trace_lane_give() - it is over; returns the lane it had and its @host */
+/**
+ * trace_lane_give() - free the lane of a message that is over; returns the lane and sets
+ * *@host
+ */
 u32 trace_lane_give(struct trace_lanes *lanes, u64 serial, enum trace_side side, u32 *host);
-/** trace_lane_alias() - a message with a lane at its sender has another name */
+/** trace_lane_alias() - give another name to a message that has a lane at its sender */
 void trace_lane_alias(struct trace_lanes *lanes, u64 serial, u64 alias);
-/** trace_lane_serial() - serial of the message with that other name, 0: none */
+/** trace_lane_serial() - return the serial of the message with that other name; 0: none */
 u64 trace_lane_serial(const struct trace_lanes *lanes, u64 alias);
-/** trace_lane_busy() - somebody has it */
+/** trace_lane_busy() - does a message have the lane? */
 static inline bool trace_lane_busy(const struct trace_lanes *lanes, u32 host,
 				   enum trace_side side, u32 lane)
 {
@@ -107,7 +130,7 @@ struct trace_json {
 	struct trace_file file;
 	struct trace_lanes lanes;
 	u64 from, until;
-	u64 beyond; /* messages without a lane */
+	u64 beyond; /* messages that had no lane */
 	bool begun, done;
 };
 
@@ -128,7 +151,7 @@ struct trace_pcap {
 	u64 from, until;
 };
 
-/** What happens to a captured packet; the first two are pcapng's directions. */
+/** What happened to a captured packet; the first two are numbered as pcapng's directions. */
 enum trace_fate { TRACE_RECEIVED = 1, TRACE_SENT = 2, TRACE_DROPPED = 3 };
 
 int trace_pcap_open(struct trace_pcap *p, struct sim *sim,
@@ -139,9 +162,9 @@ int trace_pcap_close(struct trace_pcap *p, const char *path, char *err, size_t e
 
 /* ---- names ---- */
 
-/** trace_type_name() - "DATA", "GRANT", "PULL" ... */
+/** trace_type_name() - return the name of a packet's type: "DATA", "GRANT", "PULL" ... */
 const char *trace_type_name(const struct sim *sim, const struct sim_pkt *pkt);
-/** trace_node_name() - "host 3", "switch 145" */
+/** trace_node_name() - write the name of a node: "host 3", "switch 145" */
 void trace_node_name(const struct sim *sim, u32 node, char *name, size_t size);
 
 #endif

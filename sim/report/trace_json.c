@@ -31,11 +31,11 @@
 
 enum { TID_LINK_OUT = 0, TID_LINK_IN = 1, TID_OUT = 100, TID_IN = 550 };
 
-/* Virtual time as printed: PRITS takes TS(ps). */
+/* Formats a time: PRITS is the format in us, TS(ps) are its arguments. */
 #define PRITS "%llu.%03u"
 #define TS(ps) (ps) / SIM_US, (unsigned)((ps) / SIM_NS % 1000)
 
-/* From here on all strings are JSON with ' for ". */
+/* Makes JSON of @text, in which the strings of this file have ' in place of ". */
 static void with_quotes(char *text)
 {
 	while ((text = strchr(text, '\'')) != NULL)
@@ -85,7 +85,7 @@ static void name_thread(struct trace_json *j, u32 node, u32 tid, const char *nam
 
 /* ---- from when to when ---- */
 
-/* Everything that is open ends here. */
+/* Ends all bars that are open. */
 static void json_finish(struct trace_json *j, const struct sim *sim, u64 at)
 {
 	u32 host, side, lane;
@@ -128,7 +128,8 @@ static void lane_name(struct trace_json *j, u32 host, enum trace_side side, u32 
 	name_thread(j, host, lane_tid(host, side, lane), name);
 }
 
-/* An arrow begins ("s") or ends ("f") at what is open on this lane now. */
+/* Adds an arrow that begins ("s") or ends ("f") at the bar that is open on this lane
+ * now. */
 static void arrow(struct trace_json *j, const struct sim *sim, char phase,
 		  const char *name, u64 id, u32 host, u32 tid)
 {
@@ -136,7 +137,7 @@ static void arrow(struct trace_json *j, const struct sim *sim, char phase,
 	      "'bp':'e','cat':'homa','name':'%s','id':'0x%" PRIx64 "'", name, id);
 }
 
-/* Not in the lanes yet: it begins now, or the trace does. */
+/* Opens a bar for @msg, which has no lane yet: the message or the trace begins now. */
 static u32 msg_begin(struct trace_json *j, const struct sim *sim,
 		     const struct sim_msg *msg, enum trace_side side)
 {
@@ -201,8 +202,9 @@ void trace_json_delivered(struct trace_json *j, struct sim *sim, const struct si
 /* ---- packets ---- */
 
 /*
- * The RPC of a Homa packet: its id, even at the client, is unique for that
- * host. @sender: host that sends the message which is meant, of the two.
+ * Returns the name of a message, made of its RPC, to which a Homa packet belongs, and of
+ * the host that sends it. The RPC's id, even at the client, is unique for the client's
+ * host.
  */
 static u64 rpc_name(const struct sim_pkt *pkt, u32 sender)
 {
@@ -220,14 +222,15 @@ static u64 pkt_serial(const struct trace_json *j, const struct sim_pkt *pkt)
 
 	if (pkt->msg_serial || !pkt->hdr_len)
 		return pkt->msg_serial;
-	/* All but BUSY come from the message's receiver, or are about both. */
+	/* BUSY comes from the message's sender; other packets come from its receiver or
+	 * belong to both messages. */
 	serial = pkt->type == HOMA_BUSY ?
 			 0 :
 			 trace_lane_serial(&j->lanes, rpc_name(pkt, pkt->dst));
 	return serial ? serial : trace_lane_serial(&j->lanes, rpc_name(pkt, pkt->src));
 }
 
-/* What the packet says, for people: ends without a comma. */
+/* Writes what the packet says, as members of a JSON object without a comma at the end. */
 static void pkt_args(const struct sim_pkt *pkt, u64 serial, char *text, size_t size)
 {
 	struct homa_packet p;
@@ -254,7 +257,7 @@ static void pkt_args(const struct sim_pkt *pkt, u64 serial, char *text, size_t s
 			 p.resend.offset, (int)p.resend.length);
 }
 
-/* A bar on a host's link. */
+/* Adds a bar to a host's link. */
 static void pkt_bar(struct trace_json *j, const struct sim *sim,
 		    const struct sim_pkt *pkt, u64 begin, u64 end, const char *queued)
 {
@@ -286,7 +289,7 @@ static u32 pkt_lane(const struct trace_json *j, u64 serial, u32 host, u32 *tid)
 	return TRACE_NO_LANE;
 }
 
-/* A control packet leaves or reaches @host. */
+/* Adds a mark where a control packet leaves or reaches @host. */
 static void pkt_instant(struct trace_json *j, const struct sim *sim,
 			const struct sim_pkt *pkt, bool sent)
 {
@@ -307,7 +310,8 @@ static void pkt_instant(struct trace_json *j, const struct sim *sim,
 	arrow(j, sim, sent ? 's' : 'f', name, id & (UINT64_MAX >> 1), host, tid);
 }
 
-/* A message of which the trace does not know yet since it began earlier, or came now. */
+/* Opens a bar for the packet's message if it has none, because it began before the trace or
+ * begins now. */
 static void pkt_msg(struct trace_json *j, const struct sim *sim,
 		    const struct sim_pkt *pkt, enum trace_side side)
 {

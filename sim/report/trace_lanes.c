@@ -41,7 +41,7 @@ void trace_lanes_free(struct trace_lanes *lanes)
 
 static u64 place_key(u64 serial, enum trace_side side)
 {
-	return serial << 1 | side; /* serials begin at 1: never 0 */
+	return serial << 1 | side; /* never 0, because serials begin at 1 */
 }
 
 static u64 alias_key(u64 alias)
@@ -54,7 +54,7 @@ static u32 place_home(const struct trace_lanes *lanes, u64 key)
 	return (u32)homa_hash_mix(key) & lanes->mask;
 }
 
-/* Where @key is or, if it is not there, the free place where it would go. */
+/* Returns the entry of @key or, if there is none, the free entry where it would go. */
 static struct trace_place *place_find(const struct trace_lanes *lanes, u64 key)
 {
 	u32 i = place_home(lanes, key);
@@ -83,7 +83,7 @@ static bool table_grow(struct trace_lanes *lanes)
 	return true;
 }
 
-/* Closes the gap, so that no probe stops short of what it looks for. */
+/* Removes an entry and closes the gap, so that no probe stops too early. */
 static void place_remove(struct trace_lanes *lanes, struct trace_place *place)
 {
 	u32 gap = (u32)(place - lanes->table), i = gap;
@@ -123,7 +123,7 @@ u32 trace_lane_take(struct trace_lanes *lanes, u64 serial, enum trace_side side,
 		return TRACE_NO_LANE;
 	place = place_find(lanes, place_key(serial, side));
 	if (place->key)
-		return TRACE_NO_LANE; /* it has one already */
+		return TRACE_NO_LANE; /* the message has a lane already */
 	words[word] |= 1ull << (lane % 64);
 	*place = (struct trace_place){ place_key(serial, side), 0, host, lane };
 	lanes->count++;
@@ -170,7 +170,8 @@ void trace_lane_alias(struct trace_lanes *lanes, u64 serial, u64 alias)
 		return;
 	name = place_find(lanes, alias_key(alias));
 	if (name->key || lanes->count * 2 > lanes->mask)
-		return; /* taken, or no room until the table grows */
+		/* the name is taken, or there is no room until the table grows */
+		return;
 	*name = (struct trace_place){ alias_key(alias), serial, 0, 0 };
 	place->other = name->key;
 	lanes->count++;

@@ -33,7 +33,7 @@ struct model_header {
 	homa_be32 magic;
 	u8 type, flags, prio, hops;
 	homa_be64 message;
-	homa_be32 length; /* of the message, 0 if it is over */
+	homa_be32 length; /* length of the message, 0 if it is over */
 	homa_be32 offset, payload, wire;
 	homa_be64 rank;
 } __attribute__((packed));
@@ -42,7 +42,7 @@ struct model_header {
 
 static void host_mac(u8 mac[6], u32 host)
 {
-	mac[0] = 2; /* locally administered */
+	mac[0] = 2; /* a locally administered address */
 	mac[1] = 0;
 	homa_put_be32((homa_be32 *)(mac + 2), host);
 }
@@ -64,7 +64,7 @@ static void section(struct trace_pcap *p, const struct sim *sim)
 		       homa_pcapng_section(block, sizeof(block), "homa-sim", comment));
 }
 
-/* @host: sim->cfg.hosts stands for the network. */
+/* Adds the interface of @host; sim->cfg.hosts stands for the network. */
 static void interface(struct trace_pcap *p, const struct sim *sim, u32 host)
 {
 	struct homa_pcapng_interface i = { .link = HOMA_PCAPNG_ETHERNET, .snap = SNAPLEN };
@@ -108,7 +108,7 @@ int trace_pcap_close(struct trace_pcap *p, const char *path, char *err, size_t e
 
 /* ---- frames ---- */
 
-/* The header behind IP's; *@left receives the bytes of payload that follow it. */
+/* Writes the header behind IP's; *@left receives the bytes of payload that follow it. */
 static u32 transport_header(u8 *at, const struct sim_pkt *pkt, u32 *left)
 {
 	const struct sim_msg *msg = sim_pkt_msg(pkt);
@@ -155,7 +155,8 @@ static void ip_header(u8 *out, const struct sim_pkt *pkt, u32 payload)
 	homa_pcapng_ip_header(out, &ip);
 }
 
-/* @frame: room for SNAPLEN. Returns the bytes captured; *@whole: on the wire, without FCS. */
+/* Writes the headers to @frame, which has room for SNAPLEN bytes. Returns the number of
+ *	bytes captured; *@whole receives the number on the wire, without FCS. */
 static u32 frame_build(u8 *frame, const struct sim_pkt *pkt, u32 *whole)
 {
 	u32 header, left;
@@ -193,7 +194,7 @@ void trace_pcap_packet(struct trace_pcap *p, struct sim *sim, const struct sim_p
 			 to);
 		out.comment = comment;
 	} else {
-		out.direction = fate; /* the same numbers */
+		out.direction = fate; /* enum trace_fate has pcapng's numbers */
 	}
 	trace_file_add(&p->file, block, homa_pcapng_packet(block, sizeof(block), &out));
 }

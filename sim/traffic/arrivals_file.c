@@ -24,7 +24,7 @@ static int complain(char *err, size_t errlen, const char *path, u32 line, const 
 	return -EINVAL;
 }
 
-/* A whole number and the comma or end after it; the text goes on at @at. */
+/* Reads a whole number and the comma or end after it, and moves *@at behind them. */
 static bool number(char **at, char after, u64 *value)
 {
 	char *end;

@@ -14,7 +14,10 @@
 
 #include "traffic.h"
 
-/** struct sim_recorder - @error: the first that happened, positive */
+/**
+ * struct sim_recorder - a recording; @error is the first error that happened, a positive
+ * errno
+ */
 struct sim_recorder {
 	struct sim_tap tap;
 	FILE *file;

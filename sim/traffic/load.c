@@ -20,7 +20,7 @@
 
 #define GRANT_WIRE SIM_MIN_WIRE
 
-/* Probability of a message of more than @x whole bytes, before the cut. */
+/* Returns the probability of a message of more than @x whole bytes, before the cut. */
 static double tail(const struct homa_workload *w, double x)
 {
 	const struct homa_quantile *a, *b;
@@ -33,7 +33,7 @@ static double tail(const struct homa_workload *w, double x)
 			p = w->points[i].probability;
 		return 1 - p;
 	}
-	/* Sizes are rounded: more than x is at least x and a half before that. */
+	/* Sizes are rounded, so those above x are at least x + 0.5 before rounding. */
 	x += 0.5;
 	if (x <= w->points[0].bytes)
 		return 1;
@@ -69,7 +69,8 @@ static void means(const struct sim_config *cfg, const struct homa_workload *work
 {
 	const u32 segment = sim_homa_segment(cfg);
 	const u32 free = unscheduled_packets(segment);
-	/* Even one byte of payload makes more than the shortest frame. */
+	/* A frame with one byte of payload is longer than the shortest frame, so no frame
+	 * is padded. */
 	const double headers = sim_homa_data_ip(cfg, 0) + SIM_FRAMING;
 	double packets = 0, scheduled = 0;
 	u64 k;

@@ -21,7 +21,7 @@
 #define UNSTABLE_AFTER (SIM_SAMPLES / 4)
 #define UNSTABLE_SHARE 0.08
 
-/* A host's stream; @next is created when @ev happens. */
+/* struct traffic_source - a host's stream of messages; @next is created when @ev happens */
 struct traffic_source {
 	struct sim_event ev;
 	struct homa_arrival next;
@@ -80,7 +80,7 @@ static void fail_run(struct sim *sim, int error)
 	sim->stop = true;
 }
 
-/* Nothing more will change the results? */
+/* Ends the run if nothing more can change its results. */
 static void check_done(struct sim *sim)
 {
 	struct sim_traffic *t = sim->traffic;
@@ -177,8 +177,8 @@ static void recorded_fires(struct sim *sim, struct sim_event *ev)
 }
 
 /*
- * One-way: some hosts send to one at the same time. RPC: one sends requests to
- * some at the same time, and their answers meet.
+ * Creates a burst of incast: some hosts send to one at the same time. In an RPC run the
+ * messages that meet are responses to requests of that host.
  */
 static void incast_fires(struct sim *sim, struct sim_event *ev)
 {
@@ -190,7 +190,7 @@ static void incast_fires(struct sim *sim, struct sim_event *ev)
 		source_ends(sim);
 		return;
 	}
-	/* The first incast + 1 of a random order. */
+	/* Puts incast + 1 random hosts first. */
 	for (i = 0; i <= cfg->incast; i++) {
 		u32 j = i + homa_prng_below(&t->incast_rng, cfg->hosts - i);
 		u16 host = t->incast_hosts[j];
@@ -229,11 +229,11 @@ static inline u32 bytes_arrive(struct sim *sim, struct sim_msg *msg, u32 bytes)
 }
 
 /*
- * What a message has received is counted packet by packet, or else a window
- * would have to be long against the longest messages. Duplicates cannot make
- * it more than there is; delivered() makes up for packets that hold parts of
- * several messages. A packet that adds nothing is a repetition: not always the
- * second copy of its bytes, but as many packets as there are second copies.
+ * Counts the bytes of a message packet by packet, or else a window would have to be long
+ * against the longest messages. Duplicates cannot raise the count above the length;
+ * delivered() makes up for packets that hold parts of several messages. A packet that adds
+ * nothing counts as a repetition: there are as many of these as there are second copies of
+ * bytes.
  */
 static void packet_arrives(void *arg, struct sim *sim, const struct sim_pkt *pkt)
 {
@@ -250,7 +250,7 @@ static void packet_arrives(void *arg, struct sim *sim, const struct sim_pkt *pkt
 		sim->stats->repeated_bytes += pkt->wire;
 }
 
-/* Of transports without packets. */
+/* Counts bytes of transports without packets. */
 static void some_arrived(struct sim *sim, struct sim_msg *msg, u32 bytes)
 {
 	bytes_arrive(sim, msg, bytes);
@@ -258,7 +258,7 @@ static void some_arrived(struct sim *sim, struct sim_msg *msg, u32 bytes)
 
 /* ---- ending ---- */
 
-/* @msg: the message, or an RPC's request, whose fate is known. */
+/* Ends @msg, a message or an RPC's request, as delivered or given up. */
 static void message_over(struct sim *sim, struct sim_msg *msg)
 {
 	struct sim_traffic *t = sim->traffic;
@@ -284,7 +284,7 @@ static void respond(struct sim *sim, struct sim_msg *request)
 	response->length = request->length;
 	response->quantile = request->quantile;
 	response->incast = request->incast;
-	response->request = request; /* with traffic's reference */
+	response->request = request; /* takes over traffic's reference */
 	message_start(sim, response);
 }
 
@@ -331,7 +331,7 @@ static void failed(struct sim *sim, struct sim_msg *msg, int error)
 	sim_msg_put(sim, msg);
 }
 
-/* What is measured and not over counts with its age. */
+/* Records the measured messages that are not over with their present age. */
 static void judge_the_rest(struct sim *sim)
 {
 	struct sim_traffic *t = sim->traffic;
@@ -370,7 +370,8 @@ static void window_closes(struct sim *sim, struct sim_event *ev)
 	check_done(sim);
 }
 
-/* It falls behind by so much that the rest of the window cannot make up for it. */
+/* Does the protocol fall behind by so much that the rest of the window cannot make up for
+ * it? */
 static bool hopeless(const struct sim *sim)
 {
 	const struct sim_traffic *t = sim->traffic;
@@ -427,7 +428,7 @@ static void plan_clock(struct sim *sim)
 	u64 close = later(cfg->warmup_ps, cfg->measure_ps);
 	u64 sampled = cfg->measure_ps;
 
-	/* A recording without a window: until all of it is over. */
+	/* A recording without a window is measured until all of it is over. */
 	if (!cfg->measure_ps && t->recording.count) {
 		sampled = t->recording.list[t->recording.count - 1].at_ns * SIM_NS + SIM_US;
 		close = later(sampled, cfg->drain_ps);
@@ -535,7 +536,8 @@ int sim_traffic_start(struct sim *sim, char *err, size_t errlen)
 	} else {
 		sim_load_compute(&sim->cfg, &sim->workload, &t->load);
 	}
-	/* First, so that the window is open for what happens at its first instant. */
+	/* The clock is planned first, so that the window is open for what happens at its
+	 * first instant. */
 	plan_clock(sim);
 	plan_recording(sim);
 	res = plan_sources(sim);
@@ -555,7 +557,7 @@ void sim_traffic_finish(struct sim *sim)
 	judge_the_rest(sim);
 }
 
-/* Others may still cancel theirs, which are linked with ours. */
+/* Other parts of the run may still cancel events that are linked with these. */
 static void cancel_all(struct sim *sim)
 {
 	struct sim_traffic *t = sim->traffic;

@@ -23,8 +23,8 @@
 /* ---- load.c ---- */
 
 /**
- * struct sim_load - what a message of the workload costs on average, and the
- * rate that follows
+ * struct sim_load - mean cost of a message of the workload, and the rate that follows from
+ * it
  * @payload: bytes of a message.
  * @packets: number of its DATA packets.
  * @wire: bytes on the wire of these packets and of one GRANT per scheduled packet.
@@ -107,7 +107,7 @@ struct sim_rest {
 };
 
 /**
- * struct sim_bytes - what some messages come to
+ * struct sim_bytes - sums over some messages
  * @msgs: number of messages.
  * @payload: bytes of the messages.
  * @wire: bytes on the wire, as sim_load.wire.

@@ -6,8 +6,8 @@
 #include "traffic.h"
 
 /**
- * struct traffic_open - a measured message; void when it is not measured any
- * more or another one has its place
+ * struct traffic_open - a measured message; invalid once the message is not measured any
+ * more, or its slot has another serial
  */
 struct traffic_open {
 	struct sim_msg *msg;

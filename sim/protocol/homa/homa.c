@@ -43,7 +43,7 @@ static inline struct homa_ctx *ctx_now(const struct sim *sim, struct sim_homa_ho
 
 /* ---- the ends of RPCs ---- */
 
-/* Takes the references; a message that had still to be sent has failed. */
+/* Gives up both references; a message that was still to be sent has failed. */
 static void priv_end(struct sim *sim, struct sim_homa_priv *priv)
 {
 	struct sim_msg *out = priv->out, *in = priv->in;
@@ -120,7 +120,7 @@ static struct homa_handle server_handle(const struct sim_msg *request)
 				     .hash = (u32)(request->x[2] >> 32) };
 }
 
-/* A one-way message has been delivered: forget it at both ends. */
+/* Forgets a one-way message at both ends, as it has been delivered. */
 static void oneway_over(struct sim *sim, struct sim_homa_host *hh,
 			struct homa_handle handle, const struct sim_msg *msg)
 {
@@ -166,9 +166,9 @@ static inline void host_events(struct sim *sim, struct sim_homa_host *hh,
 }
 
 /*
- * A run goes from host to host, and what it finds there has mostly left the
- * caches since the last time. So ask early for the lines of RPCs that will be
- * needed. (Offsets of what homa_rpc_kill() and the grant scheduler touch.)
+ * A run goes from host to host, and what it finds there has mostly left the caches since
+ * the last time. So prefetch the lines of RPCs that will be needed. (Offsets of what
+ * homa_rpc_kill() and the grant scheduler touch.)
  */
 static inline void fetch_rpc(const void *rpc)
 {
@@ -193,9 +193,8 @@ static inline void fetch_early(const struct sim *sim, const struct sim_msg *msg,
 }
 
 /*
- * Payload came for an RPC. One that is new here belongs to the packet's
- * message; if that is over, the packet is a late duplicate and has brought an
- * RPC into being that should not be.
+ * Takes in payload of an RPC. A new RPC gets the packet's message. If that message is over,
+ * the packet is a late duplicate that has created an RPC, which is forgotten again.
  */
 static void host_data(struct sim_homa_host *hh, struct homa_rx_pkt *rx,
 		      const struct sim_pkt *pkt)
@@ -295,7 +294,8 @@ static void homa_sim_send(struct sim *sim, struct sim_host *host, struct sim_msg
 		priv->out = msg;
 		msg->tx = rpc;
 	} else {
-		/* A response whose RPC the engine has given up: its client did, too. */
+		/* The engine has given up the RPC of this response, and so has the
+		 * client. */
 		sim_failed(sim, msg, err ? err : ETIMEDOUT);
 	}
 	host_leave(sim, hh);
@@ -318,7 +318,7 @@ static void pkt_data(const struct sim *sim, struct sim_pkt *pkt,
 		pkt->flags |= SIM_RETRANSMIT;
 }
 
-/* The address says which host it is: see homa_memory.c. */
+/* The address contains the number of the host, see homa_memory.c. */
 static void pkt_ctrl(const struct sim *sim, struct sim_pkt *pkt,
 		     const struct homa_tx_desc *desc)
 {
@@ -377,8 +377,8 @@ void sim_homa_timer(struct sim *sim, struct sim_event *ev)
 		next = homa_timer(ctx, 0, TIMER_BUDGET);
 	} while (next <= now);
 	host_events(sim, hh, NULL);
-	/* An RPC that begins later may want to be looked at earlier than that,
-	 * but none within a millisecond: host_leave() sees to it. */
+	/* An RPC that begins later may be due before @next, but not within a millisecond.
+	 * So beyond that host_leave() sets the timer. */
 	if (next - now < 1000000)
 		sim_event_add(sim->agenda, &hh->timer, sim->now + (next - now) * SIM_NS);
 	host_leave(sim, hh);

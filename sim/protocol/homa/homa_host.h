@@ -10,28 +10,35 @@
 #include "sim_transport.h"
 
 #define SIM_HOMA_PORT 1u
-/* The engine's clock is so far ahead: past the time in which a young engine
- * distrusts retransmissions. */
+/* Time of the engine's clock when a run begins, in ns: past the time in which a young
+ * engine distrusts retransmissions. */
 #define SIM_HOMA_EPOCH_NS 2000000000ull
 
-/* cfg->option[] */
+/* indices of cfg->option[] */
 enum sim_homa_option {
-	SIM_HOMA_SCHEDULED,   /* scheduled levels and messages granted to, 0: preset */
-	SIM_HOMA_UNSCHEDULED, /* unscheduled levels, 0: preset */
-	SIM_HOMA_CUTOFFS,     /* enum sim_homa_cutoffs */
-	SIM_HOMA_GIVEN = SIM_MAX_OPTIONS - 1, /* a bit per engine setting the user gave */
+	/* number of scheduled levels and of messages granted to; 0: the preset's */
+	SIM_HOMA_SCHEDULED,
+	/* number of unscheduled levels; 0: the preset's */
+	SIM_HOMA_UNSCHEDULED,
+	SIM_HOMA_CUTOFFS, /* an enum sim_homa_cutoffs */
+	/* a bit for each engine setting that the user gave */
+	SIM_HOMA_GIVEN = SIM_MAX_OPTIONS - 1,
 };
 
 enum sim_homa_cutoffs {
-	SIM_HOMA_CUTOFFS_LEARNT, /* from traffic, told by CUTOFFS packets */
-	SIM_HOMA_CUTOFFS_KNOWN,	 /* from the workload, known from the beginning */
+	/* engines learn cutoffs from traffic and tell them by CUTOFFS packets */
+	SIM_HOMA_CUTOFFS_LEARNT,
+	/* engines know cutoffs that fit the workload from the beginning */
+	SIM_HOMA_CUTOFFS_KNOWN,
 };
 
 /**
- * struct sim_homa_priv - the host's part of an RPC; msg->tx and msg->rx point
- * back to the RPCs at its two ends, which may be gone: not to be followed
- * @out, @in: messages it sends and receives; a reference to each is held.
- * @error: what @out failed of, positive errno.
+ * struct sim_homa_priv - the host's part of an RPC
+ * The msg->tx and msg->rx of a message point to the RPCs at its two ends. These may be
+ * freed already, so the pointers must not be followed.
+ * @out: message that the RPC sends, with a reference, or NULL.
+ * @in: message that the RPC receives, with a reference, or NULL.
+ * @error: positive errno with which @out failed; 0: it did not.
  */
 struct sim_homa_priv {
 	struct sim_msg *out, *in;
@@ -41,8 +48,8 @@ struct sim_homa_priv {
 struct sim_homa_slab;
 
 /**
- * struct sim_homa_pool - memory for all engines; one list per kind of object.
- * What was given back last is given out first: it is still in the cache.
+ * struct sim_homa_pool - memory for all engines; one list per kind of object. An object
+ * that was given back last is given out first, because it is still in the cache.
  */
 struct sim_homa_pool {
 	struct sim_homa_slab *slabs;
@@ -53,7 +60,7 @@ struct sim_homa_pool {
 
 /**
  * struct sim_homa_host - one engine
- * @ctx first: it is used in every call.
+ * @ctx: context of all calls; it comes first because every call uses it.
  */
 struct sim_homa_host {
 	struct homa_ctx ctx;
@@ -67,9 +74,11 @@ struct sim_homa_host {
 
 /**
  * struct sim_homa - sim->proto
- * @host_mem: hosts[], engines, links and sockets, in one piece.
- * @levels, @cutoffs: unscheduled levels and their cutoffs; 0: not given, then
- * @sample: message sizes from which engines learn them; NULL: from traffic.
+ * @host_mem: memory of hosts[], engines, links and sockets, in one piece.
+ * @levels: number of unscheduled levels; 0: none is given.
+ * @cutoffs: cutoffs of these levels, in bytes.
+ * @sample: message sizes from which engines learn the cutoffs if @levels is 0; NULL:
+ *	engines learn them from traffic.
  */
 struct sim_homa {
 	struct sim_homa_host *hosts;
@@ -87,10 +96,15 @@ struct sim_homa {
 
 /* ---- homa_memory.c ---- */
 
-/** sim_homa_memory_init() - engines, links, sockets of all hosts; -ENOMEM, -EINVAL */
+/**
+ * sim_homa_memory_init() - make engines, links and sockets of all hosts; -ENOMEM, -EINVAL
+ */
 int sim_homa_memory_init(struct sim *sim, struct sim_homa *homa);
 void sim_homa_memory_free(struct sim_homa *homa);
-/** sim_homa_refill() - what a message, or DATA of a new one, may use up; false: no memory */
+/**
+ * sim_homa_refill() - give the engine the memory that a message, or DATA of a new one, may
+ * use up; false: there is none
+ */
 bool sim_homa_refill(struct sim_homa *homa, struct homa_ctx *ctx);
 void sim_homa_give_back(struct sim_homa *homa, struct homa_rpc *rpc);
 void sim_homa_give_back_peer(struct sim_homa *homa, struct homa_peer *peer);
@@ -101,7 +115,7 @@ extern const struct sim_option sim_homa_options[];
 extern const char *const sim_homa_presets[];
 int sim_homa_defaults(struct sim_config *cfg);
 int sim_homa_set(struct sim_config *cfg, const char *name, u64 value);
-/** sim_homa_settle() - settings that follow from network and workload; -ENOMEM */
+/** sim_homa_settle() - make the settings that follow from network and workload; -ENOMEM */
 int sim_homa_settle(const struct sim *sim, struct sim_homa *homa);
 
 /* ---- homa.c ---- */

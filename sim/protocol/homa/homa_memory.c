@@ -65,7 +65,8 @@ static bool slab_add(struct sim_homa_pool *pool, void **list, size_t size)
 	slab->next = pool->slabs;
 	pool->slabs = slab;
 	pool->bytes += bytes;
-	/* The lowest address is to be given out first. */
+	/* Objects are put in from the highest address down, so that the lowest is given out
+	 * first. */
 	for (at = (char *)slab + head + (bytes - head) / size * size - size;
 	     at >= (char *)slab + head; at -= size) {
 		*(void **)at = *list;
@@ -131,7 +132,7 @@ void sim_homa_give_back_peer(struct sim_homa *homa, struct homa_peer *peer)
 
 /* ---- hosts ---- */
 
-/* An IPv4 address that tells the host's number. */
+/* Makes an IPv4 address that contains the host's number. */
 static void host_addr(struct homa_addr *addr, u32 index)
 {
 	memset(addr, 0, sizeof(*addr));
@@ -157,7 +158,7 @@ static int host_init(struct sim *sim, struct sim_homa *homa, struct sim_homa_hos
 	homa_ctx_init(&hh->ctx, hh->engine, 0);
 	hh->ctx.now = SIM_HOMA_EPOCH_NS;
 	homa_link_init(hh->link, hh->engine, sim->cfg.host_mbps, homa->mtu, CTRL_SLOTS);
-	/* The port asks for a packet when it can send it: there is always room. */
+	/* The port asks for a packet only when it can send one, so there is always room. */
 	homa_link_pace_by_room(hh->link);
 	homa_link_room(hh->link, HOMA_NEVER);
 	if (homa->sample)
@@ -210,7 +211,8 @@ int sim_homa_memory_init(struct sim *sim, struct sim_homa *homa)
 	engine = aligned(homa_engine_size(&homa->limits));
 	link = aligned(homa_link_size(CTRL_SLOTS));
 	sock = aligned(homa_sock_size(&homa->limits));
-	/* An odd number of lines, or all hosts would share few cache sets. */
+	/* The number of lines of a host is odd, so that hosts do not share few cache
+	 * sets. */
 	each = (engine + link + 2 * sock) | ALIGN;
 	homa->host_mem = memory_new(each * sim->cfg.hosts);
 	homa->hosts = memory_new(aligned(sizeof(*homa->hosts) * sim->cfg.hosts));

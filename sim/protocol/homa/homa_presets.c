@@ -29,7 +29,8 @@
 
 #include "homa_host.h"
 
-#define DEFAULT_LEVELS 7u /* scheduled, for workloads that the study has not */
+/* scheduled levels for workloads that the study does not have */
+#define DEFAULT_LEVELS 7u
 
 const char *const sim_homa_presets[] = { "sigcomm18", "low-queue", "linux", NULL };
 
@@ -44,9 +45,9 @@ const struct sim_option sim_homa_options[] = {
 };
 
 /**
- * struct study - SIGCOMM'18's split of the levels and its cutoffs, ascending
- * (W4 and W5 have one level); test_homa.c compares them with what the engine
- * would choose
+ * struct study - how the SIGCOMM'18 study splits the levels, and its cutoffs in ascending
+ * order (W4 and W5 have one unscheduled level); test_homa.c compares them with what the
+ * engine would choose
  */
 static const struct study {
 	const char *workload;
@@ -90,9 +91,11 @@ static void linux_defaults(struct sim_config *cfg)
 static void sigcomm_defaults(struct sim_config *cfg)
 {
 	homa_params_sigcomm(&cfg->homa);
-	cfg->homa.unsched_bytes = 0;	     /* from the network */
+	/* 0: sim_homa_settle() computes it from the network */
+	cfg->homa.unsched_bytes = 0;
 	cfg->homa.max_incoming = 0x7fffffff; /* the study has no such limit */
-	/* Nor has it time-outs; patience lest starved messages are asked for. */
+	/* The study has no time-outs. The interval is long so that starved messages are not
+	 * asked for. */
 	cfg->homa.resend_interval_us = 100000;
 	cfg->homa.timeout_us = 10000000;
 	cfg->option[SIM_HOMA_CUTOFFS] = SIM_HOMA_CUTOFFS_KNOWN;
@@ -131,7 +134,7 @@ int sim_homa_set(struct sim_config *cfg, const char *name, u64 value)
 	return 0;
 }
 
-/* Did the user set it? */
+/* Did the user give the setting at @offset of struct homa_params? */
 static bool given(const struct sim_config *cfg, size_t offset)
 {
 	u32 i;
@@ -146,7 +149,7 @@ static bool given(const struct sim_config *cfg, size_t offset)
 
 /* ---- when the network is there ---- */
 
-/* Picoseconds that an IP packet takes from host to host when nobody is about. */
+/* Returns the time that an IP packet takes from host to host on the idle network, in ps. */
 static u64 path_ps(const struct sim *sim, u32 src, u32 dst, u32 ip_bytes)
 {
 	u32 ps[8], hops, i;
@@ -158,7 +161,7 @@ static u64 path_ps(const struct sim *sim, u32 src, u32 dst, u32 ip_bytes)
 	return sum;
 }
 
-/* RTTbytes, in message bytes; see above. */
+/* Returns the network's RTTbytes in message bytes; the top of the file says how. */
 static u32 network_rtt_bytes(const struct sim *sim)
 {
 	const struct sim_config *cfg = &sim->cfg;
@@ -203,7 +206,8 @@ static void settle_levels(const struct sim *sim, struct sim_homa *homa)
 	}
 }
 
-/* In RTTbytes of @rtt_bytes; docs/low-queue.md says where the factors come from. */
+/* Makes the settings of preset low-queue, as multiples of @rtt_bytes; docs/low-queue.md
+ * says where the factors come from. */
 static void settle_low_queue(const struct sim *sim, struct homa_params *params,
 			     u32 rtt_bytes)
 {
@@ -231,8 +235,7 @@ int sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
 	u32 i;
 
 	homa->params = cfg->homa;
-	/* What the engine believes to be its MTU makes segments of the header
-	 * model's size. */
+	/* With this MTU the engine cuts segments of the size that the header model has. */
 	homa->mtu = sim_homa_segment(cfg) + 20 + HOMA_DATA_HDR;
 	if (sigcomm && !GIVEN(cfg, unsched_bytes) && !homa->params.unsched_bytes)
 		homa->params.unsched_bytes = network_rtt_bytes(sim);

@@ -153,7 +153,8 @@ static void conn_events(struct sim *sim, struct tas_engine *engine, struct tas_c
 		tas_close(engine, conn);
 }
 
-/* The engine is left: what it tells is heard, its timer and the port know of what it wants. */
+/* Does what follows a call of the engine: handles its events, sets the timer to what it
+ * asks for, and has the port look for packets. */
 static void leave(struct sim *sim, struct sim_tas_host *th)
 {
 	struct tas_engine *engine = &th->engine;
@@ -194,7 +195,7 @@ static u32 in_order(const struct tas_conn *conn)
 	return conn->f.rcv_nxt - conn->irs - 1 - !!(conn->f.flags & TAS_F_FIN_IN);
 }
 
-/* The connection that @pkt has brought bytes of is @msg's; true: that was the last of them. */
+/* Notes that @conn has received bytes of @msg; true: @msg is complete now. */
 static bool received(struct tas_conn *conn, struct sim_msg *msg)
 {
 	if (sends(conn) || !msg)
@@ -286,7 +287,7 @@ static struct sim_pkt *tas_sim_tx(struct sim *sim, struct sim_host *host)
 		if (engine->metrics.retransmits != again)
 			pkt->flags |= SIM_RETRANSMIT;
 	}
-	/* Sending sets timers, of a rate above all. */
+	/* Sending sets timers, mostly that of the rate. */
 	next = tas_timers(engine, 0);
 	if (next != TAS_NEVER) {
 		next = sim->now + (next > engine->now ? next - engine->now : 0) * SIM_NS;

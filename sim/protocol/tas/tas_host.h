@@ -10,12 +10,13 @@
 #include "tas_engine.h"
 
 #define SIM_TAS_PORT 80u
-#define SIM_TAS_EPOCH_NS 2000000000ull /* the engine's clock is so far ahead */
-#define SIM_TAS_HEADERS 20u	       /* IPv4 */
+/* the engine's time at the beginning, ns */
+#define SIM_TAS_EPOCH_NS 2000000000ull
+#define SIM_TAS_HEADERS 20u /* IPv4 */
 
-/* cfg->option[] */
+/* indices of cfg->option[] */
 enum sim_tas_option {
-	SIM_TAS_CONGESTION, /* enum tas_control */
+	SIM_TAS_CONGESTION, /* an enum tas_control */
 	SIM_TAS_INTERVAL,   /* us */
 	SIM_TAS_STEP,	    /* kbit/s */
 	SIM_TAS_RATE,	    /* kbit/s */
@@ -27,12 +28,12 @@ enum sim_tas_option {
 	SIM_TAS_K,	 /* packets at 10 Gbit/s */
 };
 
-/* cfg->ecn_bytes: by option K and the rate */
+/* Value of cfg->ecn_bytes that says that option K and the rate decide. */
 #define SIM_TAS_ECN_AUTO UINT64_MAX
 
 /**
  * struct sim_tas_host - one engine
- * @timer: when the engine wants to be called.
+ * @timer: event at the time at which the engine is to be called.
  * @port: the local port of the connection that was begun last.
  */
 struct sim_tas_host {
@@ -47,7 +48,7 @@ struct sim_tas_slab;
 
 /**
  * struct sim_tas - sim->proto
- * @spare: memory of connections that no engine has, linked by f.hash.
+ * @spare: memory for connections that no engine has, linked by f.hash.
  */
 struct sim_tas {
 	struct sim_tas_host *hosts;
@@ -60,7 +61,10 @@ struct sim_tas {
 
 extern const struct sim_option sim_tas_options[];
 int sim_tas_defaults(struct sim_config *cfg);
-/** sim_tas_settle() - the settings of one engine, and what switches do, from the run's */
+/**
+ * sim_tas_settle() - make the settings of one engine, and of the switches, from those of
+ * the run
+ */
 int sim_tas_settle(struct sim_config *cfg, struct tas_engine *engine);
 
 #endif

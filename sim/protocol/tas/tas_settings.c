@@ -70,7 +70,8 @@ int sim_tas_settle(struct sim_config *cfg, struct tas_engine *engine)
 	bad |= tas_set(engine, "rto_min_ms", option[SIM_TAS_RTO_MIN]);
 	bad |= tas_set(engine, "rto_initial_ms", option[SIM_TAS_RTO_MIN]);
 	bad |= tas_set(engine, "ecn", listens_to_marks(option[SIM_TAS_CONGESTION]) ? 1 : 0);
-	/* A segment at a time, as the host's port takes them; acks as the other models'. */
+	/* The engine makes one segment at a time, as the host's port takes them, and acks
+	 * as the other models do. */
 	bad |= tas_set(engine, "max_segment", 536);
 	bad |= tas_set(engine, "delack_ms", 1);
 	bad |= tas_set(engine, "time_wait_ms", 1);
