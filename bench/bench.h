@@ -49,31 +49,36 @@ enum bench_loop {
 };
 
 /**
- * struct bench_config - a run's configuration; times in seconds
+ * struct bench_config - a run's configuration; times are in seconds
  * @transport: "homa", "tcp", "tcp-pool", "udp", "unix", "unix-packet".
  * @bind: "ADDRESS:PORT" to serve, or a client's local address; NULL: any.
- * @peers: "ADDRESS:PORT" of each server, @peer_count of them.
- * @workload_text, @size: as given; @workload is what they mean.
- * @workload: message sizes; fixed ones too.
- * @response: response bytes; 0: as long as the request.
- * @outstanding: closed loop: requests kept in flight.
- * @max_outstanding: open loop: beyond this arrivals are dropped and counted.
- * @rate: open loop: requests per second of this host, from --load, --gbps or
- *	--rate.
- * @load: --load, fraction of @link_bps; 0 if given otherwise.
- * @gbps: --gbps, payload bits; 0 if given otherwise.
- * @link_bps: link rate, bits per second, 0 unknown.
- * @warmup, @duration: unmeasured and measured part; @drain: at most this long
- *	for the RPCs in flight at the end.
- * @stay: a node that is done leaves when no message has come for so long, within @drain.
- * @start_at_ns: CLOCK_MONOTONIC; 0: at once.
- * @timeout: an RPC older than this has failed.
- * @give_up: end the run when nothing but failures happened for so long.
- * @lead_us: open loop: it stops sleeping this long before an arrival and polls
- *	instead, yielding the core; 0: it sleeps until the arrival is due.
- * @lag_limit_us: generator lag (P99) above which a run is flagged; 0: the
- *	larger of 100 us and a tenth of the P99 of the shortest messages.
- * @sizes: unloaded: @size_count sizes; @samples RPCs of each.
+ * @peers: "ADDRESS:PORT" of each server.
+ * @peer_count: number of entries of @peers.
+ * @workload_text: name or file of the workload, as given.
+ * @size: fixed message size as given, bytes; 0: @workload_text was given.
+ * @workload: distribution of message sizes that follows from these two.
+ * @response: bytes of a response; 0: as many as its request has.
+ * @outstanding: closed loop: number of requests kept in flight.
+ * @max_outstanding: open loop: number of requests in flight beyond which arrivals are
+ *	dropped and counted.
+ * @rate: open loop: requests per second of this host, from --load, --gbps or --rate.
+ * @load: --load, share of @link_bps; 0: not given.
+ * @gbps: --gbps, payload in Gbit/s; 0: not given.
+ * @link_bps: rate of the link, bits per second; 0: unknown.
+ * @warmup: time before the measured window.
+ * @duration: length of the measured window.
+ * @drain: most time that RPCs in flight get to finish after the window.
+ * @stay: a node that is done leaves when no message has come for this time, within @drain.
+ * @timeout: age at which an RPC has failed.
+ * @give_up: time without a success after which failures end the run.
+ * @start_at_ns: CLOCK_MONOTONIC time at which the run begins, ns; 0: at once.
+ * @lead_us: open loop: time before an arrival at which it stops sleeping and polls instead,
+ *	yielding the core, us; 0: it sleeps until the arrival is due.
+ * @lag_limit_us: generator lag (P99) above which a run is flagged, us; 0: the larger of 100
+ *	us and a tenth of the P99 of the shortest messages.
+ * @sizes: unloaded: message sizes to measure, bytes.
+ * @size_count: number of entries of @sizes.
+ * @samples: unloaded: number of RPCs of each size.
  */
 struct bench_config {
 	enum bench_role role;
@@ -136,7 +141,7 @@ struct bench_config {
 	int32_t spin_us;
 };
 
-/** bench_now() - CLOCK_MONOTONIC, ns */
+/** bench_now() - return the CLOCK_MONOTONIC time, ns */
 static inline uint64_t bench_now(void)
 {
 	struct timespec ts;
@@ -145,7 +150,7 @@ static inline uint64_t bench_now(void)
 	return (uint64_t)ts.tv_sec * BENCH_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/** bench_ns() - seconds to ns */
+/** bench_ns() - convert seconds to ns */
 static inline uint64_t bench_ns(double seconds)
 {
 	return (uint64_t)(seconds * 1e9);

@@ -10,8 +10,8 @@
 #include "run.h"
 
 /**
- * bench_options_check() - do the options fit together? Fill in what follows
- * Complains itself. Return: 0 or -EINVAL.
+ * bench_options_check() - check whether the options fit together, and fill in what follows
+ * from them Complains itself. Return: 0 or -EINVAL.
  */
 int bench_options_check(struct bench_config *config);
 

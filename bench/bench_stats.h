@@ -13,7 +13,7 @@
 #include "bench.h"
 #include "hist.h"
 
-/** Most errnos that are told apart. */
+/** Most different errnos that are counted, the last one for all others. */
 #define BENCH_ERROR_KINDS 16
 
 /** Slowdowns are kept in 1/1000. */
@@ -49,9 +49,10 @@ struct bench_class {
 
 /** struct bench_cpu - CPU time at one moment, seconds */
 struct bench_cpu {
-	double user, system;		 /* this process */
-	double busy, total;		 /* the whole machine, all cores */
-	double steal;			 /* taken by the hypervisor */
+	double user, system; /* CPU time of this process */
+	/* CPU time of the whole machine, all cores */
+	double busy, total;
+	double steal;			 /* CPU time taken by the hypervisor */
 	uint64_t voluntary, involuntary; /* context switches of this process */
 	uint64_t wall_ns;
 };
@@ -59,7 +60,7 @@ struct bench_cpu {
 /** Most network devices that are looked at. */
 #define BENCH_NETDEVS 16
 
-/** struct bench_netdev - counters of a network device since it exists */
+/** struct bench_netdev - counters of a network device since it was made */
 struct bench_netdev {
 	char name[16];
 	uint64_t rx_bytes, rx_packets, rx_dropped;
@@ -78,19 +79,24 @@ struct bench_stats {
 	struct bench_class classes[HOMA_DECILES];
 	uint32_t class_count;
 	struct homa_hist lag;
-	struct homa_hist from_send; /* of RPCs that succeeded, since they were sent */
+	/* latencies of RPCs that succeeded, from when they were sent, ns */
+	struct homa_hist from_send;
 
-	uint64_t issued;     /* all, warm-up included */
-	uint64_t measured;   /* arrivals in the window */
-	uint64_t overflow;   /* of these, dropped unsent */
-	uint64_t unfinished; /* in flight when the drain ended */
+	/* number of RPCs that were sent, warm-up included */
+	uint64_t issued;
+	uint64_t measured;   /* number of arrivals in the window */
+	uint64_t overflow;   /* number of these that were dropped unsent */
+	uint64_t unfinished; /* number of RPCs in flight when the drain ended */
 
-	uint64_t offered_bytes; /* payload of measured arrivals, both ways */
+	/* payload of measured arrivals, requests and responses */
+	uint64_t offered_bytes;
 	uint64_t offered_wire_bytes;
-	uint64_t window_completed;  /* RPCs that ended in the window */
-	uint64_t window_tx_bytes;   /* their requests' payload */
-	uint64_t window_rx_bytes;   /* their responses' */
-	uint64_t window_wire_bytes; /* both on the wire, headers included */
+	/* number of RPCs that ended in the window */
+	uint64_t window_completed;
+	uint64_t window_tx_bytes; /* payload of their requests, bytes */
+	uint64_t window_rx_bytes; /* payload of their responses, bytes */
+	/* bytes of both on the wire, headers included */
+	uint64_t window_wire_bytes;
 
 	int error_codes[BENCH_ERROR_KINDS];
 	uint64_t error_counts[BENCH_ERROR_KINDS];
@@ -101,12 +107,12 @@ struct bench_stats {
 	uint64_t drained_ns; /* time from the window's end to the last RPC */
 };
 
-/** bench_stats_init() - Return: 0 or -ENOMEM */
+/** bench_stats_init() - prepare empty results; 0 or -ENOMEM */
 int bench_stats_init(struct bench_stats *stats,
 		     const struct bench_config *config);
 void bench_stats_free(struct bench_stats *stats);
 
-/** bench_stats_latency() - a measured RPC of @size bytes took @ns */
+/** bench_stats_latency() - record that a measured RPC of @size bytes took @ns */
 static inline void bench_stats_latency(struct bench_stats *stats,
 				       uint32_t class, uint64_t ns)
 {

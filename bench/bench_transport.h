@@ -23,13 +23,17 @@ struct bench_transport;
 
 /**
  * struct bench_endpoint - head of every transport's endpoint
- * @done: called from poll once for each RPC that ended: its cookie, 0 or a
- *	negative errno, and the response's length. May send the next request.
- * @peer_failed: called from poll when all RPCs with a peer have failed but
- *	the transport does not know which they are (UDP).
- * @arg: theirs.
- * @served: requests answered, their bytes, and the bytes of the responses.
- * @protocol_errors: connections closed or datagrams dropped as nonsense.
+ * @done: called from poll once for each RPC that ended, with its cookie, 0 or a negative
+ *	errno, and the length of the response. It may send the next request.
+ * @peer_failed: called from poll when all RPCs with a peer have failed but the transport
+ *	does not know which they are (UDP).
+ * @arg: first argument of both.
+ * @served: number of requests that were answered.
+ * @served_rx_bytes: payload of these requests.
+ * @served_tx_bytes: payload of their responses.
+ * @protocol_errors: number of connections closed and datagrams dropped because their
+ *	contents made no sense.
+ * @where: what a server prints when it is ready.
  */
 struct bench_endpoint {
 	const struct bench_transport *transport;
@@ -41,7 +45,7 @@ struct bench_endpoint {
 	uint64_t served_rx_bytes;
 	uint64_t served_tx_bytes;
 	uint64_t protocol_errors;
-	char where[160]; /* what a server prints when it is ready */
+	char where[160];
 };
 
 /**
@@ -49,10 +53,10 @@ struct bench_endpoint {
  * @max_message: longest message in bytes with this configuration.
  * @open: make an endpoint, listening if it serves. Return: 0, or a negative
  *	errno and one sentence in @err (what is wrong and how to mend it).
- * @prepare: every peer has answered a probe; get ready for the run. May be
- *	NULL.
- * @request: send; never calls back. Return: 0 or a negative errno.
- * @abandon: nobody waits for this RPC any more. May be NULL.
+ * @prepare: called before the run, when every peer has answered a probe; NULL: there is
+ *	nothing to prepare.
+ * @request: send a request; never calls @done. Return: 0 or a negative errno.
+ * @abandon: forget an RPC for which nobody waits any more. May be NULL.
  * @poll: handle what has arrived; if nothing has, wait for it at most
  *	@wait_ns. Return: number of messages handled, 0 if none, or a negative
  *	errno when the endpoint is unusable.
@@ -87,7 +91,7 @@ extern const struct bench_transport bench_homa;
 /** bench_transports - NULL-terminated; those this program was built with */
 extern const struct bench_transport *const bench_transports[];
 
-/** bench_transport_find() - by name, or NULL */
+/** bench_transport_find() - return the transport of this name, or NULL */
 const struct bench_transport *bench_transport_find(const char *name);
 
 /** Room in front of bench_payload where a transport may write its header. */
@@ -105,9 +109,10 @@ extern uint8_t *const bench_payload;
  * on the wire
  */
 struct bench_frame {
-	uint32_t length;   /* payload bytes that follow */
-	uint32_t cookie;   /* the client's, returned with the response */
-	uint32_t response; /* wanted response bytes; 0: @length */
+	uint32_t length; /* payload bytes that follow */
+	/* client's name of the RPC, returned with the response */
+	uint32_t cookie;
+	uint32_t response; /* wanted bytes of the response; 0: @length */
 };
 
 #define BENCH_FRAME_BYTES 12
@@ -115,25 +120,28 @@ struct bench_frame {
 /** bench_frame_put() - write a header right before the payload */
 uint8_t *bench_frame_put(const struct bench_frame *frame);
 
-/** bench_frame_get() - decode; false if the lengths are not those of a message */
+/** bench_frame_get() - decode a header; false if its lengths are not those of a message */
 bool bench_frame_get(struct bench_frame *frame, const uint8_t *bytes);
 
-/** bench_epoll() - epoll_wait in ns; returns events, 0 (also for EINTR) or -errno */
+/**
+ * bench_epoll() - epoll_wait() with a time in ns; returns the number of events, 0 (also for
+ * EINTR) or -errno
+ */
 struct epoll_event;
 int bench_epoll(int epfd, struct epoll_event *events, int max, uint64_t wait_ns);
 
 struct sockaddr_storage;
 /**
- * bench_resolve() - "ADDRESS:PORT", "[ADDRESS]:PORT", ":PORT", "ADDRESS"
- * Numeric only. Return: 0 or -EINVAL.
+ * bench_resolve() - read "ADDRESS:PORT", "[ADDRESS]:PORT", ":PORT" or "ADDRESS" Numeric
+ * only. Return: 0 or -EINVAL.
  */
 int bench_resolve(const char *text, struct sockaddr_storage *addr,
 		  uint32_t *addrlen);
 
-/** bench_port() - the port of an address, host order */
+/** bench_port() - return the port of an address, host order */
 uint16_t bench_port(const struct sockaddr_storage *addr);
 
-/** bench_address_text() - the reverse of bench_resolve() */
+/** bench_address_text() - write an address as text that bench_resolve() reads */
 void bench_address_text(const struct sockaddr_storage *addr, char *text,
 			size_t size);
 

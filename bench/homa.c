@@ -20,7 +20,7 @@
 
 #include "bench_transport.h"
 
-/* Messages taken before the caller looks at its clock again. */
+/* Most messages taken before the caller looks at its clock again. */
 #define BATCH 64
 #define SLOT_MASK ((1u << 20) - 1)
 
@@ -82,7 +82,8 @@ static void serve(struct homa_endpoint *ep, struct homa_message *msg)
 		wanted = ntohl(wanted);
 	}
 	if (wanted > BENCH_MAX_MESSAGE) {
-		/* Not from our client; answer it all the same. */
+		/* The request is not from this program's client, but it is answered all the
+		 * same. */
 		ep->base.protocol_errors++;
 		wanted = 0;
 	}
@@ -121,7 +122,7 @@ static int homa_bench_poll(struct bench_endpoint *base, uint64_t wait_ns)
 	struct homa_message msg;
 	int n = 0, ret;
 
-	/* How it waits is the library's affair, see spin_us in homa_bench_open. */
+	/* The library decides how to wait, see spin_us in homa_bench_open(). */
 	ret = homa_receive_ns(ep->h, &msg, 0, (int64_t)wait_ns);
 	while (!ret) {
 		handle(ep, &msg);
@@ -205,9 +206,9 @@ static int local_address(const struct bench_config *config, char *host,
 }
 
 /*
- * A client that names no address of its own uses the one from which the kernel
- * would reach its first peer; connecting a datagram socket asks for it without
- * sending anything. Failing to find one is libhoma's to complain about.
+ * A client that names no address of its own uses the one from which the kernel would reach
+ * its first peer; connecting a datagram socket asks for it without sending anything. If
+ * there is none, libhoma will complain.
  */
 static void address_towards_peer(const struct homa_endpoint *ep, char *host,
 				 size_t size)

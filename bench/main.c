@@ -29,14 +29,15 @@ static void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 
-	/* No SA_RESTART: a blocking read shall notice. A second signal kills. */
+	/* Without SA_RESTART a blocking read notices the first signal; with SA_RESETHAND a
+	 * second one ends the program. */
 	action.sa_flags = (int)SA_RESETHAND;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Pin, and ask for punctual timers. */
+/* Pins the process to its core, and asks for punctual timers. */
 static int place(const struct bench_config *config)
 {
 	cpu_set_t set;

@@ -58,7 +58,7 @@ static int whole(const char *option, const char *text, double min, double max,
 	return 0;
 }
 
-/* "200mbit", "25gbit", "10Gbps": bits per second. */
+/* Reads a rate such as "200mbit", "25gbit" or "10Gbps" in bits per second. */
 static int bit_rate(const char *option, const char *text, double *value)
 {
 	static const struct {
@@ -269,7 +269,8 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* Options that say what is sent. Return: 0, -EINVAL, or 1: not one of them. */
+/* Takes options that say what is sent. Returns 0, -EINVAL, or 1 if it is not one of
+ * them. */
 static int load_option(struct bench_config *config, int option, const char *arg)
 {
 	uint32_t n;

@@ -28,7 +28,7 @@ static int check_transport(struct bench_config *config)
 	return -EINVAL;
 }
 
-/* What a --mode stands for, where not said otherwise. */
+/* Sets what a --mode stands for, where it was not given otherwise. */
 static int apply_mode(struct bench_config *config)
 {
 	static const struct {
@@ -105,7 +105,7 @@ static int check_sizes(const struct bench_config *config)
 	return -EINVAL;
 }
 
-/* Requests per second for the wanted load. */
+/* Computes the requests per second for the wanted load. */
 static int compute_rate(struct bench_config *config)
 {
 	int given = (config->load > 0) + (config->gbps > 0) + (config->rate > 0);
@@ -162,8 +162,8 @@ static int add_size(struct bench_config *config, double size)
 }
 
 /*
- * Sizes for the unloaded measurement: the workload's quantiles, and between
- * those that are far apart as many as keep neighbours within a factor of two.
+ * Chooses the sizes of the unloaded measurement: the workload's quantiles, and between
+ * those that are far apart as many sizes as keep neighbours within a factor of two.
  */
 static void choose_sizes(struct bench_config *config)
 {
@@ -250,7 +250,7 @@ int bench_options_check(struct bench_config *config)
 			"a server has no --peer; 'homa-bench node' is both client and server");
 		return -EINVAL;
 	}
-	/* So that the parts that want a workload find one. */
+	/* A workload of one size, because other parts need some workload. */
 	config->size = 1;
 	config->workload_text = NULL;
 	return parse_workload(config);

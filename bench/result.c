@@ -13,7 +13,8 @@
 /* Generator lag (P99) that is never worth a warning, ns. */
 #define LAG_LIMIT_NS 100e3
 
-/* What the program itself gives as error codes, by their meaning here. */
+/* Returns the name of an error, of which the program itself gives some a meaning of their
+ * own. */
 static const char *error_name(int code)
 {
 	switch (code) {
@@ -42,7 +43,7 @@ static void add_errors(cJSON *json, const struct bench_stats *stats)
 						(double)stats->error_counts[i]);
 }
 
-/* A latency or slowdown: the summary, and the buckets if wanted. */
+/* Adds a latency or slowdown: the summary, and the buckets if @buckets. */
 static void add_hist(cJSON *json, const char *name, const struct homa_hist *h,
 		     double scale, bool buckets)
 {
@@ -67,7 +68,8 @@ static int add_overall(cJSON *json, const struct bench_run *run)
 		homa_hist_merge(&latency, &stats->classes[i].latency);
 		homa_hist_merge(&slowdown, &stats->classes[i].slowdown);
 	}
-	/* The deciles' histograms add up to this one: not stored twice. */
+	/* The deciles' histograms add up to this one, so its buckets are stored only if
+	 * there is one class. */
 	add_hist(json, "latency_ns", &latency, 1, buckets);
 	if (stats->denominators.count)
 		add_hist(json, "slowdown", &slowdown, BENCH_SLOWDOWN_SCALE,
@@ -161,7 +163,7 @@ static void add_generator(cJSON *json, const struct bench_run *run)
 	double small =
 		(double)homa_hist_percentile(&stats->classes[0].latency, 99);
 
-	/* By default: lag may be a tenth of the tail of short messages. */
+	/* By default the lag may be a tenth of the tail of short messages. */
 	if (limit <= 0)
 		limit = small / 10 > LAG_LIMIT_NS ? small / 10 : LAG_LIMIT_NS;
 	cJSON_AddItemToObject(item, "lag_ns", homa_json_summary(&stats->lag, 1));
@@ -197,7 +199,7 @@ static void add_cpu(cJSON *json, const struct bench_run *run, double seconds)
 				1);
 }
 
-/* Devices that carried something in the window. */
+/* Adds the devices that carried something in the window. */
 static void add_netdevs(cJSON *json, const struct bench_run *run)
 {
 	const struct bench_netdevs *end = &run->stats.net_end;

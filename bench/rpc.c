@@ -51,7 +51,7 @@ void bench_run_free(struct bench_run *run)
 	bench_stats_free(&run->stats);
 }
 
-/* File a failure of a measured RPC; @age_ns 0: it was never sent. */
+/* Records the failure of a measured RPC; @age_ns 0: it was never sent. */
 static void count_failure(struct bench_run *run, uint32_t class, uint32_t size,
 			  uint64_t age_ns, int error)
 {
@@ -113,7 +113,7 @@ int bench_rpc_send(struct bench_run *run, const struct homa_arrival *arrival,
 	return ret;
 }
 
-/* A response that ended within the window counts for throughput. */
+/* Counts a response that ended within the window for throughput. */
 static void count_throughput(struct bench_run *run,
 			     const struct bench_slot *slot, uint32_t length)
 {

@@ -25,7 +25,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Probe the peers that have not answered, and wait for what comes of it. */
+/* Probes the peers that have not answered, and waits for answers. */
 static void probe(struct bench_run *run)
 {
 	struct homa_arrival arrival = { .size = PROBE_BYTES };
@@ -44,7 +44,7 @@ static void probe(struct bench_run *run)
 	bench_rpc_expire(run, UINT64_MAX, -ETIMEDOUT);
 }
 
-/* The first peer that has not answered yet, or the number of peers. */
+/* Returns the first peer that has not answered yet, or the number of peers. */
 static uint32_t silent_peer(const struct bench_run *run)
 {
 	uint32_t i = 0;
@@ -91,7 +91,7 @@ void bench_load_next(struct bench_run *run, uint64_t now)
 		run->retry++;
 }
 
-/* Open loop: send what is due. */
+/* Sends the requests of the open loop that are due. */
 static void send_due(struct bench_run *run)
 {
 	const struct bench_config *config = run->config;
@@ -101,7 +101,8 @@ static void send_due(struct bench_run *run)
 	bool measured;
 	int burst;
 
-	/* Bounded, so that responses are handled even when hopelessly late. */
+	/* The burst is bounded, so that responses are handled even when the loop is
+	 * hopelessly late. */
 	for (burst = 0; burst < 64; burst++) {
 		start = run->start_ns + run->next.at_ns;
 		now = bench_now();
@@ -123,7 +124,7 @@ static void send_due(struct bench_run *run)
 	}
 }
 
-/* Enter the phases that the clock has reached. */
+/* Enters the phases that the clock has reached. */
 static void advance(struct bench_run *run, uint64_t now)
 {
 	struct bench_stats *stats = &run->stats;
@@ -133,7 +134,7 @@ static void advance(struct bench_run *run, uint64_t now)
 		bench_window_opens(stats);
 	}
 	if (run->phase == BENCH_WINDOW && now >= run->end_ns) {
-		/* An open loop that is late still owes the last arrivals. */
+		/* The last arrivals of an open loop that is late are still sent. */
 		run->phase = BENCH_DRAIN;
 		bench_window_closes(stats);
 	}
@@ -165,11 +166,11 @@ static bool hopeless(const struct bench_run *run, uint64_t now)
 }
 
 /*
- * Handle messages until an arrival is due at @next. An open loop gives up
- * sleeping --lead before an arrival, about what it takes to wake up; from there it
- * polls, yielding the core. All transports get the same treatment, and requests
- * leave on time. Without a lead the generator costs no more than it must, and the
- * time that it takes to wake up is part of the latency.
+ * Handles messages until an arrival is due at @next. An open loop gives up sleeping --lead
+ * before an arrival, about what it takes to wake up; from there it polls, yielding the
+ * core. All transports get the same treatment, and requests leave on time. Without a lead
+ * the generator costs no more than it must, and the time that it takes to wake up is part
+ * of the latency.
  */
 static int wait_open(struct bench_run *run, uint64_t next)
 {
@@ -228,7 +229,7 @@ static int measure(struct bench_run *run)
 	}
 }
 
-/* Wait for what is in flight, and serve peers that are not done. */
+/* Waits for the RPCs in flight, and serves peers that are not done. */
 static void drain(struct bench_run *run)
 {
 	uint64_t now = bench_now(), deadline = now + run->drain_ns;
@@ -311,7 +312,8 @@ int bench_run_load(struct bench_run *run)
 	return ret;
 }
 
-/* One RPC alone on the network; 0 and run->result_ns, or a negative errno. */
+/* Runs one RPC alone on the network. Returns 0 and sets run->result_ns, or returns a
+ * negative errno. */
 static int single(struct bench_run *run, uint32_t size)
 {
 	struct homa_arrival arrival = { .size = size };
@@ -335,7 +337,7 @@ static int single(struct bench_run *run, uint32_t size)
 int bench_run_unloaded(struct bench_run *run)
 {
 	const struct bench_config *config = run->config;
-	/* Each size may take its share of the duration. */
+	/* Time that each size may take. */
 	double share = config->duration / config->size_count;
 	uint32_t i, k;
 	int ret = 0;
@@ -350,7 +352,7 @@ int bench_run_unloaded(struct bench_run *run)
 		result->size = config->sizes[i];
 		if (homa_hist_init(&result->rtt))
 			return -ENOMEM;
-		/* The first few open windows and fill caches. */
+		/* The first few RPCs open windows and fill caches. */
 		for (k = 0; k < config->samples + 3 && !ret; k++) {
 			ret = single(run, result->size);
 			if (!ret && k >= 3)
@@ -376,7 +378,8 @@ int bench_run_serve(struct bench_run *run)
 
 	run->phase = BENCH_DRAIN;
 	bench_window_opens(&run->stats);
-	/* A busy server looks at the clock rarely: it answers, that is all. */
+	/* The clock is read rarely while requests come, because answering them is all that
+	 * a server does. */
 	while (!bench_stop && now < end && ret >= 0) {
 		int k;
 

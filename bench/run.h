@@ -14,7 +14,10 @@
 #include "bench_stats.h"
 #include "bench_transport.h"
 
-/** A cookie is a slot and how often it was used, so that late responses are noticed. */
+/**
+ * Low bits of a cookie are a slot, the others count its uses, so that late responses are
+ * noticed.
+ */
 #define BENCH_SLOT_BITS 20
 #define BENCH_SLOTS_MAX (1u << BENCH_SLOT_BITS)
 
@@ -57,16 +60,20 @@ struct bench_size_result {
 
 /**
  * struct bench_run - a run
- * @slots: @slot_count of them; @high is one beyond the highest used yet.
- * @free_slots: stack of unused slot numbers, @free_count of them.
  * @next: open loop: the next arrival.
- * @retry: closed loop: RPCs that failed and are to be started again at
- *	@retry_ns.
- * @last_success_ns, @failures: since then; for giving up.
- * @answered: by peer: has it answered a probe?
- * @late_ns: how long after --start-at the run began, beyond the usual.
- * @result: of the last RPC, for the sequential parts; @last_error: of the
- *	last one that failed.
+ * @slots: RPCs in flight.
+ * @free_slots: stack of unused slot numbers.
+ * @slot_count: number of entries of @slots.
+ * @free_count: number of entries of @free_slots that are used.
+ * @high: highest slot number used so far, plus 1.
+ * @answered: by peer: true if it has answered a probe.
+ * @late_ns: time after --start-at at which the run began, beyond the usual.
+ * @retry_ns: closed loop: time at which the RPCs of @retry are started.
+ * @last_success_ns: time of the last RPC that succeeded.
+ * @failures: number of RPCs that have failed since then.
+ * @retry: closed loop: number of RPCs that failed and are to be started again.
+ * @result: result of the last RPC, 0 or a negative errno, when RPCs run one at a time.
+ * @last_error: negative errno of the last RPC that failed.
  * @outcome: 0, or the negative errno that ended the run early.
  * @unloaded: results by size, config->size_count of them.
  */
@@ -99,7 +106,7 @@ struct bench_run {
 	struct bench_size_result *unloaded;
 };
 
-/** bench_run_init() - Return: 0 or -ENOMEM */
+/** bench_run_init() - prepare a run; 0 or -ENOMEM */
 int bench_run_init(struct bench_run *run, const struct bench_config *config,
 		   struct bench_endpoint *ep);
 void bench_run_free(struct bench_run *run);
@@ -120,13 +127,13 @@ int bench_run_unloaded(struct bench_run *run);
 /** bench_run_serve() - answer requests until told to stop or for the duration */
 int bench_run_serve(struct bench_run *run);
 
-/* rpc.c: the slots. */
+/* rpc.c */
 
 /** bench_rpc_send() - send a request; 0, -ENOBUFS (no slot) or -errno */
 int bench_rpc_send(struct bench_run *run, const struct homa_arrival *arrival,
 		   uint64_t start_ns, uint64_t now, bool measured);
 
-/** bench_rpc_done(), bench_rpc_peer_failed() - the endpoint's callbacks */
+/** bench_rpc_done(), bench_rpc_peer_failed() - the functions that the endpoint calls */
 void bench_rpc_done(void *arg, uint32_t cookie, int error, uint32_t length);
 void bench_rpc_peer_failed(void *arg, uint32_t peer, int error);
 
@@ -144,13 +151,13 @@ void bench_load_next(struct bench_run *run, uint64_t now);
 
 /* result.c, report.c */
 
-/** bench_result() - the whole result as JSON */
+/** bench_result() - return the whole result as JSON */
 cJSON *bench_result(struct bench_run *run);
 
-/** bench_config_json() - the configuration in the result, as JSON */
+/** bench_config_json() - return the configuration as JSON */
 cJSON *bench_config_json(const struct bench_config *config);
 
-/** bench_report() - a summary for people, on standard output */
+/** bench_report() - print a summary for people on standard output */
 void bench_report(const cJSON *result);
 
 #endif

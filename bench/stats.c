@@ -61,7 +61,7 @@ void bench_stats_error(struct bench_stats *stats, int error)
 	for (i = 0; i < BENCH_ERROR_KINDS - 1; i++)
 		if (stats->error_codes[i] == error || !stats->error_codes[i])
 			break;
-	/* The last one collects what does not fit. */
+	/* The last entry counts all errnos that have no entry of their own. */
 	if (i < BENCH_ERROR_KINDS - 1)
 		stats->error_codes[i] = error;
 	stats->error_counts[i]++;
@@ -81,7 +81,7 @@ double bench_denominator(const struct bench_denominators *d, uint32_t size)
 		else
 			hi = mid;
 	}
-	/* Beyond the largest size the last piece goes on. */
+	/* Beyond the largest size the slope of the last two points is used. */
 	slope = (d->rtt_ns[hi] - d->rtt_ns[lo]) / (d->sizes[hi] - d->sizes[lo]);
 	if (slope < 0)
 		slope = 0;

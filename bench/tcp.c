@@ -22,11 +22,11 @@
 #include "tcp_setup.h"
 #include "unix.h"
 
-/* Connections of a pool kept ready beyond those in use, per peer. */
+/* Connections to each peer that a pool keeps ready beyond those in use. */
 #define POOL_RESERVE 4
-/* Up to here a spinning endpoint reads its sockets in turn, without epoll. */
+/* Most connections whose sockets a spinning endpoint reads in turn, without epoll. */
 #define SPIN_CONNS 32
-/* A spinning server looks for new connections this often (empty polls). */
+/* Number of empty polls after which a spinning server looks for new connections. */
 #define SPIN_ACCEPT 256
 
 /**
@@ -66,7 +66,7 @@ static struct tcp_conn *connect_peer(struct tcp_endpoint *ep, uint32_t index,
 	bool connecting;
 	int fd;
 
-	/* Who has no connection for an RPC cannot send it, and goes on. */
+	/* Without a connection the RPC cannot be sent, and the run goes on. */
 	fd = ep->pool && peer->conn_count >= ep->peer_limit ?
 		     -ENOBUFS :
 		     tcp_setup_connect(ep->base.config, &peer->addr,
@@ -103,7 +103,8 @@ static struct tcp_conn *pool_pop(struct tcp_peer *peer)
 	return conn;
 }
 
-/* A failed connection may be in the idle list; a short list, a rare event. */
+/* Removes a failed connection from the idle list, if it is there. The list is short, and
+ * failures are rare. */
 static void pool_remove(struct tcp_peer *peer, struct tcp_conn *conn)
 {
 	struct tcp_conn **p;
@@ -117,7 +118,7 @@ static void pool_remove(struct tcp_peer *peer, struct tcp_conn *conn)
 	}
 }
 
-/* Open connections ahead of need. */
+/* Opens connections ahead of need. */
 static void pool_refill(struct tcp_endpoint *ep, uint32_t index)
 {
 	struct tcp_peer *peer = &ep->peers[index];
@@ -182,7 +183,8 @@ static int stream_request(struct tcp_endpoint *ep, uint32_t index,
 	if (error)
 		return error;
 	error = tcp_conn_send(conn, frame);
-	if (error) /* the caller is told now, not again from poll */
+	/* the caller gets the error now, so poll must not tell it again */
+	if (error)
 		conn->waiting.tail--;
 	return error;
 }
@@ -224,7 +226,7 @@ void tcp_conn_message(struct tcp_conn *conn, const struct bench_frame *frame)
 	ep->base.done(ep->base.arg, frame->cookie, 0, frame->length);
 }
 
-/* Close the connections that failed and fail their RPCs. */
+/* Closes the connections that failed, and fails their RPCs. */
 static void bury(struct tcp_endpoint *ep)
 {
 	struct tcp_conn *conn;
@@ -328,7 +330,7 @@ static int poll_events(struct tcp_endpoint *ep, uint64_t wait_ns)
 	return n < 0 ? n : messages;
 }
 
-/* Read every socket in turn: the lowest latency with few connections. */
+/* Reads every socket in turn, which has the lowest latency with few connections. */
 static int poll_reads(struct tcp_endpoint *ep)
 {
 	struct tcp_conn *conn, *next;
@@ -351,7 +353,7 @@ static int poll_reads(struct tcp_endpoint *ep)
 	return messages;
 }
 
-/* Can this poll block in the read of the only connection? */
+/* Can this poll block in reading the only connection? */
 static bool can_block(const struct tcp_endpoint *ep)
 {
 	return ep->conn_count == 1 && !ep->conns->error &&
@@ -409,7 +411,7 @@ static int64_t tcp_report(struct bench_endpoint *base, cJSON *json)
 	return (int64_t)segments;
 }
 
-/* Fill the pools before the run. */
+/* Fills the pools before the run. */
 static int pool_prepare(struct bench_endpoint *base)
 {
 	struct tcp_endpoint *ep = (struct tcp_endpoint *)base;

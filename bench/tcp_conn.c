@@ -17,7 +17,7 @@
 
 #include "tcp_conn.h"
 
-/* Messages per writev() when coalescing. */
+/* Most messages in a writev() when coalescing. */
 #define BATCH 64
 
 int tcp_ring_push(struct tcp_ring *ring, const struct bench_frame *frame)
@@ -127,7 +127,8 @@ static void want_write(struct tcp_conn *conn, bool on)
 	epoll_ctl(conn->ep->epfd, EPOLL_CTL_MOD, conn->fd, &event);
 }
 
-/* One write of one message from @sent on; bytes taken, or a negative errno. */
+/* Writes one message, from @sent on, with one system call; returns the bytes taken, or a
+ * negative errno. */
 static ssize_t write_frame(struct tcp_conn *conn,
 			   const struct bench_frame *frame, uint32_t sent)
 {
@@ -143,7 +144,8 @@ static ssize_t write_frame(struct tcp_conn *conn,
 	return n < 0 ? -errno : n;
 }
 
-/* One write of many messages; bytes taken, or a negative errno. */
+/* Writes many messages with one system call; returns the bytes taken, or a negative
+ * errno. */
 static ssize_t write_batch(struct tcp_conn *conn)
 {
 	uint8_t heads[BATCH][BENCH_FRAME_BYTES];
@@ -173,7 +175,7 @@ static ssize_t write_batch(struct tcp_conn *conn)
 	return got < 0 ? -errno : got;
 }
 
-/* Take @n sent bytes off the queue. */
+/* Takes @n sent bytes off the queue. */
 static void advance(struct tcp_conn *conn, size_t n)
 {
 	n += conn->out_sent;
@@ -243,7 +245,7 @@ int tcp_conn_send(struct tcp_conn *conn, const struct bench_frame *frame)
 	return ret;
 }
 
-/* Split what was read into messages. */
+/* Splits what was read into messages. */
 static int parse(struct tcp_conn *conn, const uint8_t *bytes, size_t n)
 {
 	int messages = 0;

@@ -15,7 +15,10 @@
 
 /**
  * struct tcp_ring - a growing FIFO of frames
- * @items: @room of them, a power of two; @head .. @tail are in use.
+ * @items: the frames.
+ * @room: number of entries of @items, a power of two.
+ * @head: position of the first frame; it counts up for ever.
+ * @tail: position behind the last frame; it counts up for ever.
  */
 struct tcp_ring {
 	struct bench_frame *items;
@@ -28,18 +31,25 @@ struct tcp_endpoint;
 
 /**
  * struct tcp_conn - a connection
- * @next, @prev: all connections of the endpoint.
- * @next_idle: pool: the next one without an RPC.
- * @index: position in its peer's list (streams).
- * @accepted: we are the server on it.
- * @connecting: SYN sent; frames wait in @out.
- * @error: negative errno; set once, closed at the end of poll.
+ * @next: next connection of the endpoint.
+ * @prev: the one before.
+ * @next_idle: pool: next connection without an RPC.
+ * @next_dirty: coalescing: next connection to flush.
+ * @next_doomed: next connection that has failed.
+ * @error: negative errno if the connection has failed; set once.
+ * @index: "tcp": position in its peer's list of streams.
+ * @accepted: the peer opened the connection, so this end is the server.
+ * @connecting: the handshake is under way; frames wait in @out.
  * @writing: EPOLLOUT is asked for.
- * @dirty: coalescing: on the endpoint's list of connections to flush.
- * @head, @head_have, @frame, @left: message being read: header bytes, then
- *	@left payload bytes to come.
- * @out: messages to send; @out_sent bytes of the first have been.
- * @waiting: requests sent on it, in order; responses come in that order.
+ * @dirty: coalescing: the connection is in the endpoint's list of those to flush.
+ * @doomed: the connection has failed and will be closed at the end of poll.
+ * @head: header bytes of the message that is being read.
+ * @head_have: number of bytes in @head.
+ * @frame: decoded header of that message.
+ * @left: number of its payload bytes that have not come.
+ * @out: messages to send.
+ * @out_sent: number of bytes of the first of them that were sent.
+ * @waiting: requests that were sent on it, in order; responses come in that order.
  */
 struct tcp_conn {
 	struct tcp_conn *next, *prev, *next_idle, *next_dirty, *next_doomed;
@@ -60,13 +70,17 @@ struct tcp_conn {
 
 /**
  * struct tcp_endpoint - the transport's endpoint
- * @conns: all connections; @conn_count of them, accepted up to @conn_limit.
- * @peer_limit: "tcp-pool": connections that we make to each peer at most.
- * @spare_fd: what is given up to accept one that is then closed.
- * @refused: so many were.
- * @doomed: failed, to be closed at the end of poll.
- * @dirty: coalescing: to be flushed at the end of poll.
- * @retransmits, @retransmitted_bytes: of closed connections.
+ * @conns: first of all connections.
+ * @doomed: first connection that has failed; closed at the end of poll.
+ * @dirty: coalescing: first connection to flush at the end of poll.
+ * @conn_count: number of connections.
+ * @conn_limit: number of connections up to which new ones are accepted.
+ * @peer_limit: "tcp-pool": most connections that are opened to each peer.
+ * @spare_fd: descriptor that is closed to accept a connection for which there is none; that
+ *	connection is closed at once.
+ * @refused: number of connections that were closed so.
+ * @retransmits: number of retransmissions of closed connections.
+ * @retransmitted_bytes: bytes of these.
  */
 struct tcp_endpoint {
 	struct bench_endpoint base;
@@ -90,10 +104,12 @@ struct tcp_endpoint {
 struct tcp_conn *tcp_conn_new(struct tcp_endpoint *ep, int fd, bool accepted,
 			      bool connecting, uint32_t peer);
 
-/** tcp_conn_free() - close and release; its RPCs must have been failed */
+/** tcp_conn_free() - close and release a connection, whose RPCs must have been failed */
 void tcp_conn_free(struct tcp_conn *conn);
 
-/** tcp_conn_fail() - it is unusable; tcp.c cleans up at the end of poll */
+/**
+ * tcp_conn_fail() - note that a connection is unusable; tcp.c cleans up at the end of poll
+ */
 void tcp_conn_fail(struct tcp_conn *conn, int error);
 
 /** tcp_conn_send() - send or queue a message. Return: 0 or a negative errno */
@@ -102,17 +118,19 @@ int tcp_conn_send(struct tcp_conn *conn, const struct bench_frame *frame);
 /** tcp_conn_flush() - send what is queued as far as the socket takes it */
 void tcp_conn_flush(struct tcp_conn *conn);
 
-/** tcp_conn_read() - one read; returns messages handled, -EAGAIN if none came */
+/**
+ * tcp_conn_read() - read once; returns the number of messages handled, -EAGAIN if none came
+ */
 int tcp_conn_read(struct tcp_conn *conn, bool block);
 
-/** tcp_conn_message() - tcp.c: a whole message was read */
+/** tcp_conn_message() - handle a whole message that was read; in tcp.c */
 void tcp_conn_message(struct tcp_conn *conn, const struct bench_frame *frame);
 
-/** tcp_conn_retransmits() - add its TCP_INFO to the endpoint's sums */
+/** tcp_conn_retransmits() - add the connection's TCP_INFO to the endpoint's sums */
 void tcp_conn_retransmits(const struct tcp_conn *conn, uint64_t *segments,
 			  uint64_t *bytes);
 
-/** tcp_ring_push() - append. Return: 0 or -ENOMEM */
+/** tcp_ring_push() - append a frame. Return: 0 or -ENOMEM */
 int tcp_ring_push(struct tcp_ring *ring, const struct bench_frame *frame);
 
 static inline bool tcp_ring_empty(const struct tcp_ring *ring)

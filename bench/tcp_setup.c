@@ -16,9 +16,9 @@
 #include "tcp_setup.h"
 #include "unix.h"
 
-/* A blocking read looks up this often, for signals and the run's end. */
+/* Time after which a blocking read returns, to notice signals and the run's end. */
 #define BLOCK_US 50000
-/* Descriptors for all that is no connection: results, /proc, epoll. */
+/* Number of descriptors for everything else than connections: results, /proc, epoll. */
 #define OTHER_FDS 32
 
 static int set_options(const struct bench_config *config, int fd)
@@ -182,7 +182,8 @@ int tcp_setup_accept(int listen_fd, int *spare_fd, bool *refuse)
 	if (fd >= 0 && !*refuse)
 		return fd;
 	if (fd < 0 && (error == EMFILE || error == ENFILE) && *spare_fd >= 0) {
-		/* Left in the queue, it would make us ready to accept for ever. */
+		/* A connection that is left in the queue would make us ready to accept for
+		 * ever. */
 		close(*spare_fd);
 		fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
 		error = fd < 0 ? errno : EMFILE;
@@ -199,7 +200,7 @@ int tcp_setup_accept(int listen_fd, int *spare_fd, bool *refuse)
 	return -EMFILE;
 }
 
-/* Bind a client to the address that --bind names, if any. */
+/* Binds a client to the address that --bind names, if any. */
 static int bind_local(const struct bench_config *config, int fd)
 {
 	struct sockaddr_storage addr;
@@ -237,7 +238,8 @@ int tcp_setup_connect(const struct bench_config *config,
 		ret = -errno;
 	*connecting = ret == -EINPROGRESS;
 	if (!ret || *connecting) {
-		/* From here on MSG_DONTWAIT decides, see tcp_conn.c. */
+		/* From here on MSG_DONTWAIT decides whether a call waits, see
+		 * tcp_conn.c. */
 		fcntl(fd, F_SETFL, 0);
 		return fd;
 	}

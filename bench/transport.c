@@ -60,7 +60,8 @@ int bench_epoll(int epfd, struct epoll_event *events, int max, uint64_t wait_ns)
 {
 	struct timespec ts = { (time_t)(wait_ns / BENCH_NS_PER_S),
 			       (long)(wait_ns % BENCH_NS_PER_S) };
-	static bool coarse; /* a kernel before 5.11, or valgrind */
+	/* the kernel is older than 5.11, or this is valgrind */
+	static bool coarse;
 	int n = -1;
 
 	if (wait_ns && !coarse) {
@@ -93,7 +94,7 @@ int bench_resolve(const char *text, struct sockaddr_storage *addr,
 		name = host + 1;
 	} else {
 		end = strrchr(host, ':');
-		/* More than one colon without brackets: a bare IPv6 address. */
+		/* More than one colon without brackets means a bare IPv6 address. */
 		if (end && strchr(host, ':') == end) {
 			*end = '\0';
 			port = end + 1;

@@ -17,11 +17,11 @@
 
 #include "bench_transport.h"
 
-/* Datagrams taken from a socket before looking at the others. */
+/* Most datagrams taken from a socket before looking at the others. */
 #define BATCH 64
 #define SOCKET_BUFFER (4 << 20)
 
-/** struct udp_socket - a socket; @peer is UDP_SERVER for the serving one */
+/** struct udp_socket - a socket; @peer is UDP_SERVER for the one that serves */
 struct udp_socket {
 	int fd;
 	uint32_t peer;
@@ -41,7 +41,7 @@ struct udp_endpoint {
 
 static uint32_t max_message(const struct bench_config *config)
 {
-	/* IPv6 header and UDP header; the same for IPv4, to compare. */
+	/* Room for an IPv6 and a UDP header; the same for IPv4, to compare. */
 	return config->wire.mtu - 40 - 8 - BENCH_FRAME_BYTES;
 }
 
@@ -62,7 +62,7 @@ static int send_frame(struct udp_endpoint *ep, int fd,
 		return 0;
 	}
 	if (errno == EAGAIN || errno == ENOBUFS) {
-		/* A full queue drops datagrams; the client's timeout tells. */
+		/* A full queue drops datagrams, which the client's timeout shows. */
 		ep->send_full++;
 		return 0;
 	}
@@ -197,7 +197,7 @@ static void udp_close(struct bench_endpoint *base)
 	free(ep);
 }
 
-/* Add a socket that is bound to or connected with @text. */
+/* Adds a socket that is bound to @text or connected with it. */
 static int add_socket(struct udp_endpoint *ep, const char *text, uint32_t peer,
 		      const char *what, char *err, size_t errlen)
 {

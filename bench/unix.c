@@ -33,7 +33,7 @@ int bench_unix_resolve(const char *text, struct sockaddr_storage *addr,
 		return -EINVAL;
 	memset(addr, 0, sizeof(*addr));
 	un->sun_family = AF_UNIX;
-	/* A leading zero byte instead of the @ means: not a file. */
+	/* A leading zero byte in place of the @ makes the address abstract. */
 	memcpy(un->sun_path + 1, text + 1, n - 1);
 	*addrlen = (uint32_t)(offsetof(struct sockaddr_un, sun_path) + n);
 	return 0;

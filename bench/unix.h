@@ -15,10 +15,10 @@
 /** bench_is_unix() - do this configuration's transports use UNIX sockets? */
 bool bench_is_unix(const struct bench_config *config);
 
-/** bench_unix_type() - SOCK_STREAM or SOCK_SEQPACKET */
+/** bench_unix_type() - return SOCK_STREAM or SOCK_SEQPACKET */
 int bench_unix_type(const struct bench_config *config);
 
-/** bench_unix_resolve() - "@NAME". Return: 0 or -EINVAL */
+/** bench_unix_resolve() - read "@NAME". Return: 0 or -EINVAL */
 int bench_unix_resolve(const char *text, struct sockaddr_storage *addr,
 		       uint32_t *addrlen);
 

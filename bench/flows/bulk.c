@@ -6,7 +6,7 @@
 
 #include "requester.h"
 
-/* So many calls for one event; then the others have their turn. */
+/* Most calls for one event, so that other connections have their turn. */
 #define CALLS 16
 
 int flows_pace(const struct flows_config *config, int fd)

@@ -17,8 +17,9 @@
 #include "requester.h"
 
 #define EVENTS 256
-#define PENDING 256u   /* connections that are being opened at the same time */
-#define FAILURES 1000u /* the run ends after so many failed connections */
+/* most connections that are being opened at the same time */
+#define PENDING 256u
+#define FAILURES 1000u /* number of failed connections that ends the run */
 #define REFUSED_US 5000
 
 int flows_watch(struct flows_client *client, struct flows_conn *conn,
@@ -78,11 +79,11 @@ static void finish(struct flows_client *client, struct flows_conn *conn)
 	conn->fd = -1;
 }
 
-/* A connection has ended, by @error or (0) by plan; another takes its place. */
+/* Replaces a connection that has ended, by @error, or (0) as planned. */
 static int replace(struct flows_client *client, struct flows_conn *conn, int error)
 {
 	finish(client, conn);
-	/* The server has not started yet. */
+	/* The server has not started yet, so this is not counted as a failure. */
 	if (error == -ECONNREFUSED && !client->result->opened) {
 		usleep(REFUSED_US);
 		return begin(client, conn);

@@ -33,20 +33,25 @@ enum flows_mode {
  * struct flows_config - what a run is told to do; constant after main() has read it
  * @mode: what the connections carry; both ends must be told the same.
  * @addr: the server's address, without the port.
- * @port, @ports: the server listens at @ports ports from @port on.
- * @connections: how many connections the client keeps open.
- * @depth: requests in flight on each connection.
+ * @port: first port of the server.
+ * @ports: number of ports at which the server listens, from @port on.
+ * @connections: number of connections that the client keeps open.
+ * @depth: number of requests in flight on each connection.
  * @size: bytes of a request and of its response, or of one call of send().
- * @per_connection: requests after which a connection is closed and another is opened; 0: never.
+ * @per_connection: number of requests after which a connection is closed and another is
+ *	opened; 0: never.
  * @rate: open loop: requests per second at random times; 0: closed loop.
- * @pace: bits of data per second that the kernel lets a connection send, at either end;
- *	0: any.
+ * @pace: bits of data per second that the kernel lets a connection send, at either end; 0:
+ *	any.
  * @work: processor cycles that the server works for each message.
- * @keys: keys in the store; @one_key: all requests are for the first.
- * @warmup_ns, @duration_ns: time before the measured window, and its length.
- * @measure_at_ns: when the window opens by flows_now(), unless the warm-up ends later.
+ * @keys: number of keys in the store.
+ * @one_key: all requests are for the first key.
+ * @warmup_ns: time before the measured window.
+ * @duration_ns: length of the measured window.
+ * @measure_at_ns: time at which the window opens, by flows_now(), unless the warm-up ends
+ *	later.
  * @timeout_ns: time after which a connection that cannot be opened ends the run.
- * @seed: of the random numbers.
+ * @seed: number from which the random numbers follow.
  * @json: file for the result, or NULL.
  */
 struct flows_config {
@@ -73,14 +78,17 @@ struct flows_config {
 
 /**
  * struct flows_result - what the client has measured in the window
- * @latency: ns from when a request was due to its last byte.
+ * @latency: times from when a request was due to the last byte of its response, ns.
  * @interval: bytes that each connection received in each 100 ms, FLOWS_RECEIVE.
- * @requests: that were answered in the window; @all: also before it, while it warmed up.
- * @opened: connections that were established, from the beginning on.
- * @failed: connections that ended with an error; @wrong: responses with wrong bytes.
- * @bytes: received, or with FLOWS_SEND sent, in the window.
+ * @requests: number of requests that were answered in the window.
+ * @all: number of requests that were answered, also before the window.
+ * @opened: number of connections that were established since the beginning.
+ * @failed: number of connections that ended with an error.
+ * @wrong: number of responses with wrong bytes.
+ * @bytes: bytes that were received, or with FLOWS_SEND sent, in the window.
  * @jain: index of fairness of the connections' bytes, 0 to 1.
- * @opened_ns: when the window opened, by flows_now(); @window_ns: its length as it was.
+ * @opened_ns: time at which the window opened, by flows_now().
+ * @window_ns: length that the window had.
  */
 struct flows_result {
 	struct homa_hist latency;
@@ -106,13 +114,13 @@ int flows_load(const struct flows_config *config, struct flows_result *result);
 int flows_report(const struct flows_config *config,
 		 const struct flows_result *result);
 
-/** flows_now() - the monotonic clock, ns */
+/** flows_now() - return the time of the monotonic clock, ns */
 uint64_t flows_now(void);
 
 /** flows_pace() - let the socket @fd send at most config->pace. Return: 0 or a negative errno */
 int flows_pace(const struct flows_config *config, int fd);
 
-/** flows_work() - use @cycles of the processor */
+/** flows_work() - use the processor for @cycles cycles */
 void flows_work(uint64_t cycles);
 
 #endif

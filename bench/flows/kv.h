@@ -12,14 +12,14 @@
 
 #define KV_KEY 32u
 #define KV_VALUE 64u
-/** A request to read, and to write; and what is said to one that wrote. */
+/** Bytes of a request to read, of one to write, and of the response to one that wrote. */
 #define KV_GET_SIZE (8u + KV_KEY)
 #define KV_SET_SIZE (8u + KV_KEY + KV_VALUE)
 #define KV_STORED_SIZE 8u
 
 struct kv_store;
 
-/** kv_new() - a store in which all of @keys keys have a value, or NULL without memory */
+/** kv_new() - make a store in which all of @keys keys have a value; NULL: no memory */
 struct kv_store *kv_new(uint32_t keys);
 void kv_free(struct kv_store *store);
 

@@ -68,13 +68,13 @@ void flows_work(uint64_t cycles)
 	while (__builtin_ia32_rdtsc() - start < cycles)
 		;
 #else
-	/* Where the counter has another rate: about a cycle each. */
+	/* Without a counter of known rate, a step of the loop takes about a cycle. */
 	for (volatile uint64_t i = 0; i < cycles; i++)
 		;
 #endif
 }
 
-/* Return: @text as a number from @min to @max, or -1 after a complaint */
+/* Returns @text as a number from @min to @max, or -1 after a complaint. */
 static double number(const char *what, const char *text, double min, double max)
 {
 	char *end;
@@ -112,7 +112,8 @@ static bool seconds(uint64_t *ns, const char *what, const char *text)
 	return value >= 0;
 }
 
-/* The clock counts from when the machine was started: seconds of decades. */
+/* Reads a time of the monotonic clock in seconds. The clock counts from when the machine
+ * was started, so it may be decades. */
 static bool instant(uint64_t *ns, const char *what, const char *text)
 {
 	double value = number(what, text, 0, 1e9);
@@ -201,7 +202,7 @@ static bool address(struct flows_config *config, const char *text,
 	return true;
 }
 
-/* A descriptor for each connection, as many as the system allows. */
+/* Allows as many descriptors as the system permits, one for each connection. */
 static void raise_limit(void)
 {
 	struct rlimit limit;

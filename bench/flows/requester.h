@@ -12,8 +12,8 @@
 
 /**
  * struct flows_request - a request that has no response yet
- * @due_ns: when it should have left.
- * @left: bytes of its response that have not come.
+ * @due_ns: time at which it should have been sent.
+ * @left: number of bytes of its response that have not come.
  * @stamp: number that an echo must have in its first bytes.
  */
 struct flows_request {
@@ -24,15 +24,20 @@ struct flows_request {
 
 /**
  * struct flows_conn - a connection
- * @fd: its socket, -1: there is none.
- * @index: which of the client's connections it is.
- * @connecting: the handshake is under way since @since_ns.
- * @watched: the epoll events that it is registered for.
- * @head, @tail: numbers of the oldest request without a response, and of the next one;
- *	modulo the depth they are indices of @requests.
- * @sent: requests on this connection since it was opened.
- * @bytes: received or sent in the window; @mark: their number 100 ms ago.
- * @out, @out_len: what could not be sent at once, and how many bytes of it.
+ * @fd: its socket; -1: there is none.
+ * @index: index of the connection in the client.
+ * @connecting: the handshake is under way.
+ * @since_ns: time at which the handshake began.
+ * @watched: epoll events that the socket is registered for.
+ * @head: number of the oldest request without a response; modulo the depth it is an index
+ *	of @requests.
+ * @tail: number of the next request.
+ * @sent: number of requests on this connection since it was opened.
+ * @bytes: bytes that were received or sent in the window.
+ * @mark: value that @bytes had 100 ms ago.
+ * @out: bytes that could not be sent at once.
+ * @out_len: number of bytes in @out.
+ * @requests: requests that have no response yet, a ring.
  */
 struct flows_conn {
 	int fd;
@@ -50,17 +55,21 @@ struct flows_conn {
 	struct flows_request *requests;
 };
 
-/** How long before the window closes each part of it lasts, in which bytes are counted. */
+/** Length of the parts of the window in which bytes are counted. */
 #define FLOWS_INTERVAL_NS 100000000u
 
 /**
  * struct flows_client - the client's whole state
- * @conns: its connections; @open of them are established, @pending are being opened.
+ * @conns: the connections.
+ * @open: number of connections that are established.
+ * @pending: number of connections that are being opened.
  * @measuring: the window is open.
- * @opens_ns, @closes_ns: when the window opens and closes; known when all are established.
- * @next_ns: open loop: when the next request is due. @turn: the connection that it takes.
+ * @opens_ns: time at which the window opens; known when all connections are established.
+ * @closes_ns: time at which the window closes; known likewise.
+ * @next_ns: open loop: time at which the next request is due.
+ * @turn: open loop: index of the connection that takes it.
  * @zipf: sums of the keys' probabilities (exponent 0.9), FLOWS_KV.
- * @buf: what is being received or sent.
+ * @buf: bytes that are being received or sent.
  */
 struct flows_client {
 	const struct flows_config *config;
@@ -81,32 +90,43 @@ struct flows_client {
 	uint8_t buf[2 * FLOWS_MAX_SIZE];
 };
 
-/** flows_watch() - be told of these events. Return: 0 or a negative errno */
+/** flows_watch() - register for these events. Return: 0 or a negative errno */
 int flows_watch(struct flows_client *client, struct flows_conn *conn,
 		uint32_t events);
 
-/** flows_requests_init() - what FLOWS_ECHO and FLOWS_KV need. Return: 0 or -ENOMEM */
+/** flows_requests_init() - make what FLOWS_ECHO and FLOWS_KV need. Return: 0 or -ENOMEM */
 int flows_requests_init(struct flows_client *client);
 
-/** flows_requests_fill() - send as many as the depth allows. Return: 0 or a negative errno */
+/**
+ * flows_requests_fill() - send as many requests as the depth allows. Return: 0 or a
+ * negative errno
+ */
 int flows_requests_fill(struct flows_client *client, struct flows_conn *conn,
 			uint64_t now);
 
-/** flows_requests_due() - open loop: send all that are due. Return: ns until the next */
+/**
+ * flows_requests_due() - open loop: send all requests that are due. Return: ns until the
+ * next one
+ */
 uint64_t flows_requests_due(struct flows_client *client, uint64_t now);
 
 /**
- * flows_requests_event() - responses have come, or there is room again
- * Return: 0, 1 when the connection has carried all it should, or a negative errno
+ * flows_requests_event() - take in responses, or send again as there is room Return: 0, 1
+ * when the connection has carried all it should, or a negative errno
  */
 int flows_requests_event(struct flows_client *client, struct flows_conn *conn,
 			 uint32_t events);
 
-/** flows_bulk_event() - send or receive what goes. Return: 0 or a negative errno */
+/**
+ * flows_bulk_event() - send or receive as much as possible. Return: 0 or a negative errno
+ */
 int flows_bulk_event(struct flows_client *client, struct flows_conn *conn,
 		     uint32_t events);
 
-/** flows_bulk_tick() - each 100 ms of the window: note what each connection has received */
+/**
+ * flows_bulk_tick() - note what each connection has received; called every 100 ms of the
+ * window
+ */
 void flows_bulk_tick(struct flows_client *client);
 
 #endif

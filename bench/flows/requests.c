@@ -14,8 +14,8 @@
 #include "requester.h"
 
 #define ZIPF_EXPONENT 0.9
-#define SETS 0.1 /* of all requests to the store */
-#define STAMP 4u /* bytes of an echo's number */
+#define SETS 0.1 /* share of writes among requests to the store */
+#define STAMP 4u /* bytes of the number in an echo */
 
 int flows_requests_init(struct flows_client *client)
 {
@@ -151,7 +151,8 @@ uint64_t flows_requests_due(struct flows_client *client, uint64_t now)
 		} while ((conn->fd < 0 || conn->connecting ||
 			  !may_send(client, conn)) &&
 			 ++tried < 64);
-		/* All are full: it leaves late, and that is in its latency. */
+		/* All connections are full, so the request is sent late, which its latency
+		 * includes. */
 		if (conn->fd < 0 || conn->connecting || !may_send(client, conn))
 			return gap < 1e6 ? (uint64_t)gap : 1000000;
 		/* An error is found by the connection's next event. */
@@ -163,7 +164,7 @@ uint64_t flows_requests_due(struct flows_client *client, uint64_t now)
 	return client->next_ns - now;
 }
 
-/* The oldest request of @conn has its whole response. */
+/* Records that the oldest request of @conn has its whole response. */
 static void answered(struct flows_client *client, struct flows_conn *conn,
 		     uint64_t now)
 {
@@ -194,7 +195,8 @@ static int take(struct flows_client *client, struct flows_conn *conn,
 		uint32_t part;
 
 		if (conn->head == conn->tail)
-			return -EBADMSG; /* more than was asked for */
+			/* the server sent more than was asked for */
+			return -EBADMSG;
 		part = n < request->left ? n : request->left;
 		if (config->mode == FLOWS_ECHO && request->left == config->size &&
 		    part >= STAMP && memcmp(at, &request->stamp, STAMP))

@@ -112,7 +112,8 @@ static void accept_all(struct server *server, int listener)
 	}
 }
 
-/* Send, and keep what did not fit. Return: 0, or a negative errno: the connection is over */
+/* Sends a response and keeps what did not fit. Returns 0, or a negative errno if the
+ * connection is over. */
 static int answer(struct server *server, struct conn *conn,
 		  const uint8_t *bytes, size_t n)
 {
@@ -143,7 +144,8 @@ static void work(const struct server *server, struct conn *conn, size_t n)
 		flows_work(server->config->work);
 }
 
-/* Answer all whole requests in @in, each longer than half of its response; keep the rest. */
+/* Answers all whole requests in @in, each longer than half of its response, and keeps the
+ * rest. */
 static int serve_kv(struct server *server, struct conn *conn, const uint8_t *in,
 		    size_t len)
 {
@@ -182,7 +184,7 @@ static int serve(struct server *server, struct conn *conn)
 	return 0;
 }
 
-/* Send messages until no more go; FLOWS_RECEIVE. */
+/* Sends messages until the socket takes no more; FLOWS_RECEIVE. */
 static int produce(struct server *server, struct conn *conn)
 {
 	uint32_t size = server->config->size;

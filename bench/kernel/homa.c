@@ -14,7 +14,8 @@
 #include "homa_socket.h"
 #include "rpcs.h"
 
-/* Room for what is outstanding, and what the kernel asks for at least. */
+/* Bytes of the receive region: room for what is outstanding, and at least what the kernel
+ * asks for. */
 #define REGION ((size_t)64 << 20)
 
 static int sock = -1;
@@ -111,7 +112,8 @@ static void homa_serve(const struct rpcs_config *config)
 		uint32_t left = config->response;
 		size_t count = 0;
 
-		if (left > got || !left) { /* more than came: zeros */
+		/* the response is longer than the request, so it consists of zeros */
+		if (left > got || !left) {
 			iov[0] = (struct iovec){ out, left };
 			count = 1;
 			left = 0;

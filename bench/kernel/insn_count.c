@@ -35,7 +35,7 @@
 #endif
 #define EXPORTED __attribute__((visibility("default")))
 
-/* ---- of the emulator's interface, what is used here ---- */
+/* ---- the part of the emulator's interface that is used here ---- */
 
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_info_t;
@@ -72,7 +72,8 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id,
 
 #define BUCKETS 65536u
 
-/* struct block - a piece of code without jumps into it; executions in all, and at begin */
+/* struct block - a piece of code without jumps into it; @runs: number of executions,
+ * @before: their number at the begin mark */
 struct block {
 	struct block *next;
 	uint64_t address;
@@ -82,7 +83,7 @@ struct block {
 	uint64_t runs, before;
 };
 
-/* struct edge - a call, made since the begin mark */
+/* struct edge - a call; @times: number of executions since the begin mark */
 struct edge {
 	struct edge *next;
 	const struct block *from, *to;
@@ -137,7 +138,7 @@ static void on_block(unsigned int vcpu, void *data)
 		caller = block->ending == ENDS_IN_CALL ? block : NULL;
 }
 
-/* The same code may be translated anew at any time: it is found again. */
+/* Returns the block at @address, which may be translated again at any time. */
 static struct block *find_block(uint64_t address, uint32_t insns)
 {
 	struct block **head = &blocks[hash_of(address)];
@@ -199,7 +200,8 @@ static void on_end(unsigned int vcpu, void *data)
 	fflush(out);
 }
 
-/* The first bytes of an instruction, up to MARK_SIZE; how many it has. */
+/* Copies the first bytes of an instruction, up to MARK_SIZE; returns how many bytes it
+ * has. */
 static size_t bytes_of(const struct qemu_plugin_insn *insn, unsigned char *bytes)
 {
 	size_t size = qemu_plugin_insn_size(insn);
@@ -215,8 +217,8 @@ static size_t bytes_of(const struct qemu_plugin_insn *insn, unsigned char *bytes
 }
 
 /*
- * Direct calls, and indirect ones with or without a prefix. The kernel makes
- * indirect calls by way of two instructions of which the last jumps.
+ * Says how a block ends. Calls are direct, or indirect with or without a prefix. The kernel
+ * makes indirect calls by way of two instructions of which the last jumps.
  */
 static enum ending ending_of(struct qemu_plugin_tb *tb, size_t insns)
 {
@@ -233,7 +235,7 @@ static enum ending ending_of(struct qemu_plugin_tb *tb, size_t insns)
 	return ENDS_OTHERWISE;
 }
 
-/* The number of the mark that this instruction is; 0: an ordinary one. */
+/* Returns the number of the mark that this instruction is; 0: it is no mark. */
 static int mark_of(const struct qemu_plugin_insn *insn)
 {
 	static const unsigned char head[] = MARK_HEAD, tail[] = MARK_TAIL;

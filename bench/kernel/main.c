@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The loop: keep so many RPCs in flight, and measure those after the warm-up.
+ * The loop: keep config.outstanding RPCs in flight, and measure those after the warm-up.
  * The server is a child process in its own namespace; it dies with its parent.
  *
  * Times are those of the processor's counter: in a guest without a usable one
@@ -91,7 +91,7 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* Measures how many ticks a poll lasts. */
+/* Measures how many ticks of the processor's counter a poll may last. */
 static void learn_ticks(struct rpcs_config *config)
 {
 	double begin = seconds(), end;
@@ -164,7 +164,7 @@ static void report(const struct rpcs_config *config, double elapsed,
 	fflush(stdout);
 }
 
-/* One RPC ends, and the next begins in its slot. */
+/* Ends an RPC and starts the next one in its slot. */
 static void turn(const struct rpcs_config *config, const struct rpcs_proto *proto,
 		 uint64_t *started, uint64_t *time)
 {
@@ -248,7 +248,7 @@ static pid_t start_server(const struct rpcs_config *config,
 	}
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1)
-		exit(1); /* it has said why */
+		exit(1); /* the child has said why it failed */
 	close(ready[0]);
 	return pid;
 }

@@ -7,7 +7,7 @@
 #ifndef HOMA_KERNEL_BENCH_MARK_H
 #define HOMA_KERNEL_BENCH_MARK_H
 
-/* nopl 0x486f6dKK(%rax,%rax,1): the bytes before KK's place, and after it. */
+/* Bytes of nopl 0x486f6dKK(%rax,%rax,1) before those of KK, and after them. */
 #define MARK_HEAD { 0x0f, 0x1f, 0x84, 0x00 }
 #define MARK_TAIL { 0x6d, 0x6f, 0x48 }
 #define MARK_SIZE 8

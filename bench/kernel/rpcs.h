@@ -23,7 +23,7 @@
 
 /* How to wait for a message. */
 enum rpcs_wait {
-	RPCS_BLOCK, /* in the receiving call */
+	RPCS_BLOCK, /* block in the receiving call */
 	RPCS_YIELD, /* receive without waiting, sched_yield() in between */
 	RPCS_SPIN,  /* receive without waiting, again and again */
 	RPCS_POLL,  /* as RPCS_YIELD for a while, then as RPCS_BLOCK */
@@ -31,13 +31,17 @@ enum rpcs_wait {
 
 /*
  * struct rpcs_config - a run
- * @poll_usecs: for RPCS_POLL; @poll_ticks: the same in the processor's.
- * @request, @response: message bytes, both ways.
- * @outstanding: RPCs kept in flight.
- * @warmup, @count: RPCs before and in the measured part.
- * @times: take the time of every RPC.
- * @mark: tell the emulator about the measured part.
- * @peer: the server's address, @peerlen of it.
+ * @poll_usecs: time for which RPCS_POLL yields before it blocks, us.
+ * @poll_ticks: the same in ticks of the processor's counter.
+ * @request: bytes of a request.
+ * @response: bytes of a response.
+ * @outstanding: number of RPCs kept in flight.
+ * @warmup: number of RPCs before the measured part.
+ * @count: number of RPCs in the measured part.
+ * @times: measure the time of every RPC.
+ * @mark: tell the emulator where the measured part begins and ends.
+ * @peer: the server's address.
+ * @peerlen: bytes of @peer.
  */
 struct rpcs_config {
 	const char *proto;
@@ -61,11 +65,11 @@ struct rpcs_config {
 
 /*
  * struct rpcs_proto - a transport; calls end the program when they fail
- * @listen: server: ready for clients when it returns.
- * @serve: server: answers for ever.
- * @connect: client: ready to send when it returns.
+ * @listen: server: make it ready for clients.
+ * @serve: server: answer requests; never returns.
+ * @connect: client: make it ready to send.
  * @send: start RPC number @slot (below config.outstanding).
- * @receive: wait for a response; its slot.
+ * @receive: wait for a response; returns its slot.
  */
 struct rpcs_proto {
 	const char *name;
@@ -82,10 +86,12 @@ extern const struct rpcs_proto rpcs_tcp, rpcs_udp, rpcs_homa;
 __attribute__((noreturn, format(printf, 1, 2))) void rpcs_die(const char *format,
 							      ...);
 
-/** rpcs_wait_flags() - for the first receive of a message */
+/** rpcs_wait_flags() - return the flags for the first receive of a message */
 int rpcs_wait_flags(const struct rpcs_config *config);
-/** rpcs_wait_turn() - a receive found nothing; flags for the next. @since: of the
- *  message, 0 at first. */
+/**
+ * rpcs_wait_turn() - do what follows when a receive found nothing, and return the flags for
+ * the next one. @since: time of the first such receive of this message, 0 at first.
+ */
 int rpcs_wait_turn(const struct rpcs_config *config, uint64_t *since);
 
 #endif

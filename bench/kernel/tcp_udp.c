@@ -54,7 +54,7 @@ static bool collect(int fd, uint32_t length, const struct rpcs_config *config)
 	uint64_t since = 0;
 	uint32_t done = 0;
 
-	/* The kernel waits for the rest of a long message in one call. */
+	/* The kernel is told to wait for the rest of a long message in one call. */
 	if (!flags && length > 65536)
 		flags = MSG_WAITALL;
 	while (done < length) {
@@ -133,7 +133,7 @@ static void udp_listen(const struct rpcs_config *config)
 	start_server(config, false);
 }
 
-/* The server's socket is connected to whoever speaks first, as a fair rival's is. */
+/* Serves UDP. The socket is connected to the first client, as a fair rival's is. */
 static void udp_serve(const struct rpcs_config *config)
 {
 	struct sockaddr_storage from;
