@@ -48,6 +48,37 @@ static void tell_sent(struct tcp_end *end, size_t sent)
 	SAME(write(end->sync, &sent, sizeof(sent)), sizeof(sent));
 }
 
+/* ---- more bytes than the peer takes ---- */
+
+/* bytes; a server whose SO_RCVBUF is small takes fewer before it reads */
+#define TOO_MANY 100000u
+
+/* Sends as much as fits, until that is too much for the server. */
+static size_t send_too_many(int fd)
+{
+	size_t sent = 0;
+
+	tcp_set(fd, SOL_SOCKET, SO_SNDBUF, 2 * TOO_MANY);
+	while (sent < TOO_MANY) {
+		EXPECT(tcp_poll(fd, POLLOUT) & POLLOUT);
+		sent += tcp_send_full_from(fd, sent);
+	}
+	return sent;
+}
+
+/* A connection whose client cannot get TOO_MANY bytes off its hands while nobody reads. */
+static int accept_few_bytes(const struct tcp_end *end)
+{
+	int listener = tcp_bound(end), fd;
+
+	tcp_set(listener, SOL_SOCKET, SO_RCVBUF, 16384);
+	MUST(listen(listener, 4));
+	tcp_ready();
+	fd = tcp_accept(listener);
+	tcp_close(listener);
+	return fd;
+}
+
 /* ---- close() waits ---- */
 
 struct closing {
@@ -69,10 +100,13 @@ static void *close_it(void *arg)
 
 static void linger_waits__server(struct tcp_end *end)
 {
-	receive_what_was_sent(end, tcp_accept_one(end));
+	receive_what_was_sent(end, accept_few_bytes(end));
 }
 
-/* Until the peer has all, also if the socket does not block otherwise. */
+/*
+ * Until the peer has all, also if the socket does not block otherwise. That a socket is full for
+ * once says nothing: buffers grow, and then all of its bytes may fit into the peer's.
+ */
 static void linger_waits__client(struct tcp_end *end)
 {
 	struct closing closing = { .fd = tcp_connect(end) };
@@ -81,7 +115,7 @@ static void linger_waits__client(struct tcp_end *end)
 	pid_t number;
 
 	tcp_nonblocking(closing.fd, true);
-	sent = tcp_send_full(closing.fd);
+	sent = send_too_many(closing.fd);
 	set_linger(closing.fd, 1000);
 	SAME(pthread_create(&thread, NULL, close_it, &closing), 0);
 	while (!(number = __atomic_load_n(&closing.thread, __ATOMIC_SEQ_CST)))
@@ -110,32 +144,10 @@ static void linger_ends__client(struct tcp_end *end)
 
 /* ---- nothing is waited for, and bytes are lost ---- */
 
-/* bytes; the server below takes fewer that are not read */
-#define TOO_MANY 100000u
-
-/* Sends as much as fits, until that is too much for the server. */
-static size_t send_too_many(int fd)
-{
-	size_t sent = 0;
-
-	tcp_set(fd, SOL_SOCKET, SO_SNDBUF, 2 * TOO_MANY);
-	while (sent < TOO_MANY) {
-		EXPECT(tcp_poll(fd, POLLOUT) & POLLOUT);
-		sent += tcp_send_full_from(fd, sent);
-	}
-	return sent;
-}
-
 static void linger_zero_drops__server(struct tcp_end *end)
 {
-	int listener = tcp_bound(end), fd, error;
+	int fd = accept_few_bytes(end), error;
 	size_t sent, got;
-
-	tcp_set(listener, SOL_SOCKET, SO_RCVBUF, 4096);
-	MUST(listen(listener, 4));
-	tcp_ready();
-	fd = tcp_accept(listener);
-	tcp_close(listener);
 
 	/* A connection that is reset before accept() need not be told of; and bytes that were
 	 * lost on their way do not come again after a reset. */
