@@ -15,6 +15,7 @@ import pytest
 from attachtool import Answer, Client, request
 from homad import Host, needs_homad, needs_root, two_hosts
 from netns import eventually
+from ops_tools import snapshot
 from streamtool import (
     ACCEPT,
     ACCEPTED,
@@ -375,6 +376,10 @@ def test_ticket__without_memory_says_how_much_is_missing() -> None:
         server.stop(signal.SIGKILL)
 
 
+def attachments(host: Host) -> int:
+    return len(snapshot(host.homad)["apps"])
+
+
 # Forks while its user has no memory left, and says how many of its connections work in the child.
 FORKS = """
 import os, signal, socket, sys
@@ -405,9 +410,9 @@ def test_fork__without_memory_goes_on() -> None:
         assert program.line() == "open"
         fill(third, other.v4)
         # The child attaches with what this one gives back.
-        had = len(host.homad.fds())
+        eventually(lambda: attachments(host) == 3)
         close(spare)
-        eventually(lambda: len(host.homad.fds()) < had)
+        eventually(lambda: attachments(host) == 2)
         program.send_signal(signal.SIGUSR1)
         told = sorted(int(program.line()) for _ in range(2))
         assert told[1] == 50
