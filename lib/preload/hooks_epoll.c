@@ -96,10 +96,9 @@ HOMA_PL_HOOK int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	if (s->tcp)
 		return (int)homa_pl_result(s, homa_pl_tcp_epoll_ctl(s, epfd, op,
 								    fd, event));
-	if (s->set) {
-		homa_pl_put(s);
-		return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event);
-	}
+	if (s->set)
+		return (int)homa_pl_result(s, homa_pl_tcp_epoll_nest(s, epfd, op,
+								     fd, event));
 	rc = homa_pl_begin(s, &cancel);
 	if (!rc) {
 		rc = control(s, epfd, op, fd, event);

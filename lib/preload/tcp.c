@@ -547,28 +547,3 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 	homa_pl_tell(s);
 	return rc;
 }
-
-short homa_pl_tcp_ready(struct homa_pl_sock *s)
-{
-	const struct homa_pl_tcp *tcp = s->tcp;
-	unsigned int bits = homa_stream_ready(tcp->stream);
-	int events = 0;
-
-	if (tcp->listens)
-		return bits & HOMA_STREAM_IN ? POLLIN | POLLRDNORM : 0;
-	if ((bits & HOMA_STREAM_IN) && tcp->least > 1 &&
-	    !homa_pl_tcp_has(tcp->stream, tcp->least))
-		bits &= ~(unsigned int)HOMA_STREAM_IN;
-	if ((bits & (HOMA_STREAM_IN | HOMA_STREAM_EOF | HOMA_STREAM_ERROR)) ||
-	    tcp->shut_read)
-		events |= POLLIN | POLLRDNORM;
-	if ((bits & (HOMA_STREAM_OUT | HOMA_STREAM_ERROR)) || tcp->shut_write)
-		events |= POLLOUT | POLLWRNORM;
-	if ((bits & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)) || tcp->shut_read)
-		events |= POLLRDHUP;
-	if ((bits & HOMA_STREAM_ERROR) && !tcp->error_told)
-		events |= POLLERR;
-	if ((bits & HOMA_STREAM_HUP) || (tcp->shut_read && tcp->shut_write))
-		events |= POLLHUP;
-	return (short)events;
-}

@@ -10,6 +10,7 @@
  *	tcp_wait.c	sleeping, and who is woken by what homad tells
  *	tcp_poll.c	poll() and select()
  *	tcp_epoll.c	epoll sets
+ *	tcp_ready.c	what a socket is ready for; which sockets of a set are, and sets in sets
  *	exec.c		what programs get that exec and posix_spawn() run
  *
  * The descriptor is a socket of the kernel all the time: it holds the number, the port and
@@ -159,8 +160,6 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog);
 int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		       socklen_t *len, int flags);
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how);
-/** homa_pl_tcp_ready() - what a socket of homad's is ready for: POLLIN and so on. */
-short homa_pl_tcp_ready(struct homa_pl_sock *s);
 
 /* ---- tcp_kernel.c ---- */
 
@@ -224,10 +223,22 @@ int homa_pl_tcp_count(struct homa_pl_sock *s, unsigned long request, int *out);
  *  means for ever. */
 int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until,
 		     const sigset_t *mask);
-/** homa_pl_tcp_any() - is a socket of homad's among @fds? If not, the kernel can poll alone. */
+/** homa_pl_tcp_any() - is a socket of homad's or an epoll set among @fds? If not, the kernel can
+ *  poll alone. */
 bool homa_pl_tcp_any(const struct pollfd *fds, nfds_t n);
 int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 		       int64_t until, const sigset_t *mask);
+
+/* ---- tcp_ready.c ---- */
+
+/** homa_pl_tcp_ready() - what a socket of homad's is ready for: POLLIN and so on. */
+short homa_pl_tcp_ready(struct homa_pl_sock *s);
+/** homa_pl_tcp_set_ready() - is a stream in the set @s ready? It also does
+ *  homa_pl_tcp_sets_tell(). */
+bool homa_pl_tcp_set_ready(const struct homa_pl_sock *s);
+/** homa_pl_tcp_sets_tell() - make the kernel know which sets in sets have streams that are ready,
+ *  before it is asked. */
+void homa_pl_tcp_sets_tell(void);
 
 /* ---- tcp_epoll.c ---- */
 
@@ -237,6 +248,9 @@ void homa_pl_tcp_epoll_new(int epfd);
 /** homa_pl_tcp_epoll_ctl() - do epoll_ctl() for @fd, a descriptor of the TCP socket @s. */
 int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 			  struct epoll_event *event);
+/** homa_pl_tcp_epoll_nest() - do epoll_ctl() for @fd, a descriptor of the set @s. */
+int homa_pl_tcp_epoll_nest(struct homa_pl_sock *s, int epfd, int op, int fd,
+			   struct epoll_event *event);
 int homa_pl_tcp_epoll_wait(struct homa_pl_sock *set, int epfd,
 			   struct epoll_event *events, int max, int64_t until,
 			   const sigset_t *mask);

@@ -5,6 +5,7 @@
  * of the sets that watch it, and stays there, with level triggering, as long as it is
  * found ready. To sleep is the kernel's again: in its set there are two descriptors more,
  * homad's and one by which other threads of this process say that a list has grown.
+ * tcp_ready.c has the lists, and tells sets in which a set is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,104 +13,12 @@
 #include <sys/eventfd.h>
 #include "pl_signals.h"
 #include "tcp.h"
+#include "tcp_ready.h"
 #include "real.h"
-
-/** struct homa_pl_watch - a socket in a set */
-struct homa_pl_watch {
-	/* The next watch of the same socket. */
-	struct homa_pl_watch *of_sock;
-	/* The next watch of the same set. */
-	struct homa_pl_watch *of_set;
-	/* The next watch in the set's ready list. */
-	struct homa_pl_watch *of_ready;
-	struct homa_pl_sock *sock;
-	struct homa_pl_set *set;
-	/* The descriptor by which the program added the socket. */
-	int fd;
-	/* What the program waits for, and its data. */
-	struct epoll_event event;
-	/* The watch is in the set's ready list. */
-	bool ready;
-	/* The watch has EPOLLONESHOT and was told once. */
-	bool off;
-	/* The kernel's set has the descriptor, too. */
-	bool kernels;
-};
-
-/** struct homa_pl_set - an epoll set with TCP sockets; under homa_pl_tcp_lock() */
-struct homa_pl_set {
-	/* The first watch of the set. */
-	struct homa_pl_watch *watches;
-	/* The ready list: its first watch, and where the next one is linked. */
-	struct homa_pl_watch *first, **last;
-	/* The descriptor of the kernel's set when the program made it. */
-	int epfd;
-	/* An eventfd in the kernel's set that wakes threads that sleep there. */
-	int nudge_fd;
-	/* The number of threads that sleep in the kernel's set. */
-	unsigned int sleepers;
-	/* homad's descriptor @news_fd is in the kernel's set. */
-	bool has_homad;
-	int news_fd;
-	/* The address of this field marks our own descriptors in the kernel's set. */
-	char cookie;
-};
 
 static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event) ? -errno : 0;
-}
-
-/* ---- ready lists ---- */
-
-/* Wake the threads that sleep in the set, so that they look again. */
-static void nudge(struct homa_pl_set *set)
-{
-	uint64_t one = 1;
-
-	if (set->sleepers &&
-	    HOMA_PL_REAL(write)(set->nudge_fd, &one, sizeof(one)) < 0)
-		return; /* The counter is full, so the descriptor is readable. */
-}
-
-static void put_ready(struct homa_pl_watch *w)
-{
-	struct homa_pl_set *set = w->set;
-
-	if (w->ready || w->off)
-		return;
-	w->ready = true;
-	w->of_ready = NULL;
-	*set->last = w;
-	set->last = &w->of_ready;
-	nudge(set);
-}
-
-static struct homa_pl_watch *take_ready(struct homa_pl_set *set)
-{
-	struct homa_pl_watch *w = set->first;
-
-	if (!w)
-		return NULL;
-	set->first = w->of_ready;
-	if (!set->first)
-		set->last = &set->first;
-	w->ready = false;
-	return w;
-}
-
-static void unready(struct homa_pl_watch *w)
-{
-	struct homa_pl_watch **at = &w->set->first;
-
-	if (!w->ready)
-		return;
-	while (*at != w)
-		at = &(*at)->of_ready;
-	*at = w->of_ready;
-	if (!*at)
-		w->set->last = at;
-	w->ready = false;
 }
 
 /* Put all watches of a socket into ready lists. The caller has the lock. */
@@ -118,7 +27,7 @@ static void news_of(struct homa_pl_sock *s)
 	struct homa_pl_watch *w;
 
 	for (w = s->tcp ? s->tcp->watches : NULL; w; w = w->of_sock)
-		put_ready(w);
+		homa_pl_ready_put(w);
 }
 
 /* ---- sets and watches ---- */
@@ -127,7 +36,7 @@ static void forget(struct homa_pl_watch *w)
 {
 	struct homa_pl_watch **at;
 
-	unready(w);
+	homa_pl_ready_remove(w);
 	for (at = &w->set->watches; *at != w; at = &(*at)->of_set)
 		;
 	*at = w->of_set;
@@ -142,6 +51,7 @@ static void drop_set(struct homa_pl_sock *s)
 	homa_pl_tcp_lock();
 	while (s->set->watches)
 		forget(s->set->watches);
+	homa_pl_set_is_single(s->set);
 	homa_pl_tcp_unlock();
 	HOMA_PL_REAL(close)(s->set->nudge_fd);
 	free(s->set);
@@ -164,6 +74,7 @@ static struct homa_pl_sock *new_set(int epfd)
 		return NULL;
 	set->last = &set->first;
 	set->epfd = epfd;
+	set->ready_fd = -1;
 	set->nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	event.data.ptr = &set->cookie;
 	if (set->nudge_fd >= 0 &&
@@ -266,30 +177,51 @@ static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 	tell_kernel(w, epfd);
 	/* A thread that waits will look whether the stream is ready. */
 	if (s->tcp->stream)
-		put_ready(w);
+		homa_pl_ready_put(w);
 	return 0;
+}
+
+/* The set of @epfd with a reference; it is made if there is none. NULL if @epfd is another file. */
+static struct homa_pl_sock *find_set(int epfd)
+{
+	struct homa_pl_sock *set = homa_pl_find(epfd);
+
+	if (!set)
+		set = new_set(epfd);
+	if (set && !set->set) {
+		homa_pl_put(set);
+		return NULL;
+	}
+	return set;
 }
 
 int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 			  struct epoll_event *event)
 {
-	struct homa_pl_sock *set = homa_pl_find(epfd);
+	struct homa_pl_sock *set;
 	int rc;
 
 	if (op != EPOLL_CTL_DEL && !event)
 		return -EFAULT;
+	set = find_set(epfd);
 	if (!set)
-		set = new_set(epfd);
-	if (!set || !set->set) {
-		if (set)
-			homa_pl_put(set);
 		return real_ctl(epfd, op, fd, event);
-	}
 	homa_pl_tcp_lock();
 	rc = change(s, set->set, epfd, op, fd, event);
 	homa_pl_tcp_unlock();
 	homa_pl_put(set);
 	return rc;
+}
+
+int homa_pl_tcp_epoll_nest(struct homa_pl_sock *s, int epfd, int op, int fd,
+			   struct epoll_event *event)
+{
+	struct homa_pl_sock *outer = op == EPOLL_CTL_ADD ? find_set(epfd) : NULL;
+	int rc = outer ? homa_pl_set_is_nested(s->set, fd) : 0;
+
+	if (outer)
+		homa_pl_put(outer);
+	return rc ? rc : real_ctl(epfd, op, fd, event);
 }
 
 void homa_pl_tcp_moved(struct homa_pl_sock *s)
@@ -299,7 +231,7 @@ void homa_pl_tcp_moved(struct homa_pl_sock *s)
 	homa_pl_tcp_lock();
 	for (w = s->tcp->watches; w; w = w->of_sock) {
 		tell_kernel(w, w->set->epfd);
-		put_ready(w);
+		homa_pl_ready_put(w);
 	}
 	homa_pl_tcp_unlock();
 }
@@ -314,22 +246,14 @@ void homa_pl_tcp_unwatch(struct homa_pl_sock *s)
 
 /* ---- waiting ---- */
 
-static uint32_t ready_events(const struct homa_pl_watch *w)
-{
-	uint32_t got = (uint32_t)(unsigned short)homa_pl_tcp_ready(w->sock);
-
-	/* epoll's bits are the same as poll()'s. */
-	return got & (w->event.events | EPOLLERR | EPOLLHUP);
-}
-
 /* Write the events of at most @max streams that are ready; returns how many. */
 static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 {
 	struct homa_pl_watch *w, *again = NULL, **end = &again;
 	int n = 0;
 
-	while (n < max && (w = take_ready(set))) {
-		uint32_t got = w->sock->tcp->stream ? ready_events(w) : 0;
+	while (n < max && (w = homa_pl_ready_take(set))) {
+		uint32_t got = homa_pl_ready_events(w);
 
 		if (!got)
 			continue;
@@ -346,7 +270,7 @@ static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 	/* Wake other threads for what is left. They may have been woken by this thread's part, and
 	 * sleep again. */
 	if (set->first)
-		nudge(set);
+		homa_pl_set_nudge(set);
 	/* Level triggered streams go behind the others, to be looked at again. */
 	while (again) {
 		w = again;
@@ -356,6 +280,7 @@ static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 		*set->last = w;
 		set->last = &w->of_ready;
 	}
+	homa_pl_set_tell(set, false);
 	return n;
 }
 
@@ -393,7 +318,7 @@ static int kernel_events(struct homa_pl_set *set, int epfd,
 		return -errno;
 	n = strip(set, events, n, &nudged);
 	if (nudged && HOMA_PL_REAL(read)(set->nudge_fd, &count, sizeof(count)) < 0)
-		return n; /* The event was homad's, or another thread has read it. */
+		return n; /* The event was another one's, or another thread has read it. */
 	return n;
 }
 
@@ -464,6 +389,7 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 	homa_pl_tcp_lock();
 	set->sleepers++;
 	set_homad(set, epfd, true);
+	homa_pl_sets_tell();
 	go = !set->first;
 	homa_pl_tcp_unlock();
 	left = left > 0 ? left : 0;
@@ -496,6 +422,7 @@ static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 	for (;;) {
 		homa_pl_pump();
 		homa_pl_tcp_lock();
+		homa_pl_sets_tell();
 		n = collect(set, events, max);
 		homa_pl_tcp_unlock();
 		if (n == max)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * poll() and select() of streams mixed with other descriptors. What is homad's is asked in
- * shared memory; the kernel is asked for the rest, and does the sleeping.
+ * shared memory; the kernel is asked for the rest, and does the sleeping. Of an epoll set
+ * both are asked, as it may have sockets of either in it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,18 @@ static struct homa_pl_sock *find_stream(int fd)
 	return NULL;
 }
 
+/* The same for an epoll set. */
+static struct homa_pl_sock *find_set(int fd)
+{
+	struct homa_pl_sock *s = fd < 0 ? NULL : homa_pl_find(fd);
+
+	if (s && s->set)
+		return s;
+	if (s)
+		homa_pl_put(s);
+	return NULL;
+}
+
 bool homa_pl_tcp_any(const struct pollfd *fds, nfds_t n)
 {
 	struct homa_pl_sock *s;
@@ -33,6 +46,8 @@ bool homa_pl_tcp_any(const struct pollfd *fds, nfds_t n)
 
 	for (i = 0; i < n; i++) {
 		s = find_stream(fds[i].fd);
+		if (!s)
+			s = find_set(fds[i].fd);
 		if (s) {
 			homa_pl_put(s);
 			return true;
@@ -47,21 +62,34 @@ struct round {
 	nfds_t n;
 };
 
-/* Fill in what streams are ready for; returns how many are. */
+/* What @fd is ready for as far as homad is concerned. */
+static int ready_of(int fd)
+{
+	struct homa_pl_sock *s = find_stream(fd);
+	int got = 0;
+
+	if (s) {
+		got = homa_pl_tcp_ready(s);
+	} else {
+		s = find_set(fd);
+		if (s && homa_pl_tcp_set_ready(s))
+			got = POLLIN | POLLRDNORM;
+	}
+	if (s)
+		homa_pl_put(s);
+	return got;
+}
+
+/* Fill in what streams are ready for, and sets by their streams; returns how many are. */
 static int look(struct pollfd *fds, nfds_t n)
 {
 	int count = 0;
 	nfds_t i;
 
 	for (i = 0; i < n; i++) {
-		struct homa_pl_sock *s = find_stream(fds[i].fd);
-
-		if (!s)
-			continue;
-		fds[i].revents = (short)(homa_pl_tcp_ready(s) &
+		fds[i].revents = (short)(ready_of(fds[i].fd) &
 					 (fds[i].events | POLLERR | POLLHUP));
 		count += fds[i].revents != 0;
-		homa_pl_put(s);
 	}
 	return count;
 }
@@ -78,6 +106,7 @@ static void prepare(const struct pollfd *fds, nfds_t n, struct pollfd *kernel)
 {
 	nfds_t i;
 
+	homa_pl_tcp_sets_tell();
 	for (i = 0; i < n; i++) {
 		struct homa_pl_sock *s = find_stream(fds[i].fd);
 
@@ -98,12 +127,6 @@ static int merge(struct pollfd *fds, nfds_t n, const struct pollfd *kernel)
 
 	look(fds, n);
 	for (i = 0; i < n; i++) {
-		struct homa_pl_sock *s = find_stream(fds[i].fd);
-
-		if (!s)
-			fds[i].revents = 0;
-		else
-			homa_pl_put(s);
 		if (kernel[i].fd >= 0)
 			fds[i].revents |= kernel[i].revents;
 		count += fds[i].revents != 0;

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import test_calls
+import test_echo
 from ways import PROGRAMS, Side, two_sides
 
-SUBJECTS = ("ends", "exec", "handlers", "numbers")
+SUBJECTS = ("ends", "epoll", "exec", "handlers", "numbers")
 CASES = [
     case
     for subject in SUBJECTS
@@ -35,3 +36,7 @@ def accelerated() -> Iterator[tuple[Side, Side]]:
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
     test_calls.test_calls(case, "v4", accelerated, tmp_path)
+
+
+def test_echo__in_a_set_within_a_set(accelerated: tuple[Side, Side]) -> None:
+    test_echo.test_server__waits_in_all_ways("nested", "v4", accelerated)

@@ -238,6 +238,103 @@ static void *await_event(void *argument)
 	return NULL;
 }
 
+/* With EPOLLET the outer set tells once of each arrival, whatever is left in the inner one. */
+static void nested_edge__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), inner = new_set(), outer = new_set();
+
+	control(inner, EPOLL_CTL_ADD, fd, EPOLLIN);
+	control(outer, EPOLL_CTL_ADD, inner, EPOLLIN | EPOLLET);
+	for (int i = 0; i < 3; i++) {
+		SAME(ready(outer, inner, 0), 0);
+		tcp_tell(end);
+		SAME(ready(outer, inner, TCP_PATIENCE), EPOLLIN);
+		SAME(ready(outer, inner, 0), 0);
+		SAME(ready(inner, fd, 0), EPOLLIN);
+	}
+	tcp_receive(fd, 30, 0);
+	SAME(ready(inner, fd, 0), 0);
+	SAME(ready(outer, inner, 0), 0);
+	tcp_tell(end);
+	SAME(ready(outer, inner, TCP_PATIENCE), EPOLLIN);
+	/* What has left the inner set is nothing in the outer one. */
+	control(inner, EPOLL_CTL_DEL, fd, 0);
+	control(outer, EPOLL_CTL_MOD, inner, EPOLLIN);
+	SAME(ready(outer, inner, 0), 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+	tcp_close(inner);
+	SAME(ready(outer, inner, 0), 0);
+	tcp_close(outer);
+}
+
+static void nested_edge__client(struct tcp_end *end)
+{
+	tens(end, 3);
+}
+
+static void *await_by_select(void *argument)
+{
+	const struct awaiting *it = argument;
+	struct timeval patience = { .tv_sec = TCP_PATIENCE / 1000 };
+	fd_set reads;
+
+	FD_ZERO(&reads);
+	FD_SET(it->set, &reads);
+	SAME(select(it->set + 1, &reads, NULL, NULL, &patience), 1);
+	EXPECT(FD_ISSET(it->set, &reads));
+	return NULL;
+}
+
+/*
+ * Threads that wait at the outermost of three sets, by its own call and by select(), are woken by
+ * what arrives, by a pipe in the innermost set, and by a connection that is added there.
+ */
+static void nested_deep__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), inner = new_set(), middle = new_set();
+	struct awaiting it = { .set = new_set(), .fd = middle };
+	pthread_t threads[2];
+	int ends[2];
+	char byte;
+
+	MUST(pipe(ends));
+	control(middle, EPOLL_CTL_ADD, inner, EPOLLIN);
+	control(it.set, EPOLL_CTL_ADD, middle, EPOLLIN);
+	control(inner, EPOLL_CTL_ADD, ends[0], EPOLLIN);
+	for (int i = 0; i < 3; i++) {
+		SAME(ready(it.set, middle, 0), 0);
+		SAME(pthread_create(&threads[0], NULL, await_event, &it), 0);
+		SAME(pthread_create(&threads[1], NULL, await_by_select, &it), 0);
+		usleep(10000);
+		if (i == 0)
+			SAME(write(ends[1], "", 1), 1);
+		if (i == 1) {
+			tcp_tell(end);
+			SAME(tcp_poll(fd, POLLIN), POLLIN);
+			control(inner, EPOLL_CTL_ADD, fd, EPOLLIN);
+		}
+		if (i == 2)
+			tcp_tell(end);
+		SAME(pthread_join(threads[0], NULL), 0);
+		SAME(pthread_join(threads[1], NULL), 0);
+		SAME(ready(middle, inner, 0), EPOLLIN);
+		SAME(ready(inner, i ? fd : ends[0], 0), EPOLLIN);
+		if (i)
+			tcp_receive(fd, 10, (size_t)(i - 1) * 10);
+		else
+			SAME(read(ends[0], &byte, 1), 1);
+	}
+	tcp_tell(end);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void nested_deep__client(struct tcp_end *end)
+{
+	tens(end, 2);
+}
+
 /* A descriptor that is added while another thread waits wakes it. */
 static void epoll_added__server(struct tcp_end *end)
 {
@@ -407,6 +504,8 @@ const struct tcp_case tcp_epoll_cases[] = {
 	TCP_CASE(epoll_edge),
 	TCP_CASE(epoll_oneshot),
 	TCP_CASE(epoll_nested),
+	TCP_CASE(nested_edge),
+	TCP_CASE(nested_deep),
 	TCP_CASE(epoll_misuse),
 	TCP_CASE(epoll_closed),
 	TCP_CASE(epoll_added),

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Which sockets of an epoll set are ready. All of this is under homa_pl_tcp_lock().
+ */
+#ifndef HOMA_PRELOAD_TCP_READY_H
+#define HOMA_PRELOAD_TCP_READY_H
+
+#include "tcp.h"
+
+/** struct homa_pl_watch - a socket in a set */
+struct homa_pl_watch {
+	/* The next watch of the same socket. */
+	struct homa_pl_watch *of_sock;
+	/* The next watch of the same set. */
+	struct homa_pl_watch *of_set;
+	/* The next watch in the set's ready list. */
+	struct homa_pl_watch *of_ready;
+	struct homa_pl_sock *sock;
+	struct homa_pl_set *set;
+	/* The descriptor by which the program added the socket. */
+	int fd;
+	/* What the program waits for, and its data. */
+	struct epoll_event event;
+	/* The watch is in the set's ready list. */
+	bool ready;
+	/* The watch has EPOLLONESHOT and was told once. */
+	bool off;
+	/* The kernel's set has the descriptor, too. */
+	bool kernels;
+};
+
+/** struct homa_pl_set - an epoll set with TCP sockets; under homa_pl_tcp_lock() */
+struct homa_pl_set {
+	/* The first watch of the set. */
+	struct homa_pl_watch *watches;
+	/* The ready list: its first watch, and where the next one is linked. */
+	struct homa_pl_watch *first, **last;
+	/* The descriptor of the kernel's set when the program made it. */
+	int epfd;
+	/* An eventfd in the kernel's set that wakes threads that sleep there. */
+	int nudge_fd;
+	/* @nudge_fd was written to, and perhaps not read since. */
+	bool nudged;
+	/* The number of threads that sleep in the kernel's set. */
+	unsigned int sleepers;
+	/* An eventfd in the kernel's set that is readable while a stream in it is ready, for sets
+	 * in which this one is; -1 if there was none yet. */
+	int ready_fd;
+	/* @ready_fd is readable. */
+	bool told;
+	/* The next set in the list of those with a @ready_fd. */
+	struct homa_pl_set *next_nested;
+	/* homad's descriptor @news_fd is in the kernel's set. */
+	bool has_homad;
+	int news_fd;
+	/* The address of this field marks our own descriptors in the kernel's set. */
+	char cookie;
+};
+
+/** homa_pl_ready_put() - put a socket, of which there is news, into the ready list of its set. */
+void homa_pl_ready_put(struct homa_pl_watch *w);
+/** homa_pl_ready_take() - take the first one out of the list; NULL if the list is empty. */
+struct homa_pl_watch *homa_pl_ready_take(struct homa_pl_set *set);
+void homa_pl_ready_remove(struct homa_pl_watch *w);
+/** homa_pl_ready_events() - what the program waits for and the stream is ready for. */
+uint32_t homa_pl_ready_events(const struct homa_pl_watch *w);
+/** homa_pl_set_nudge() - wake the threads that sleep in the set, so that they look again. */
+void homa_pl_set_nudge(struct homa_pl_set *set);
+/** homa_pl_set_is_nested() - note that a set, by its descriptor @epfd, is in another set. It takes
+ *  the lock. Returns 0 or a negative errno. */
+int homa_pl_set_is_nested(struct homa_pl_set *set, int epfd);
+/** homa_pl_set_is_single() - undo that, because the set ends. */
+void homa_pl_set_is_single(struct homa_pl_set *set);
+/** homa_pl_set_tell() - tell sets in which @set is whether one of its streams is ready. @news: it
+ *  is an edge for them, also if one was ready before. */
+void homa_pl_set_tell(struct homa_pl_set *set, bool news);
+/** homa_pl_sets_tell() - do so for all sets in sets. Bytes that are read are no news, so whoever
+ *  asks the kernel for a set has this done before. */
+void homa_pl_sets_tell(void);
+
+#endif
