@@ -35,7 +35,10 @@ static inline void homa_encap_to_zero(unsigned char *sin_zero, __u16 port)
 	sin_zero[3] = (unsigned char)port;
 }
 
-/** homa_encap_in_flow() - the same of @flowinfo, sin6_flowinfo in host order. */
+/**
+ * homa_encap_in_flow() - true if @flowinfo, sin6_flowinfo in host order, has the mark;
+ * @port is then its port, host order, and else stays as it was.
+ */
 static inline _Bool homa_encap_in_flow(__u32 flowinfo, __u16 *port)
 {
 	if ((flowinfo & HOMA_ENCAP_FLOW_MASK) != HOMA_ENCAP_FLOW)
@@ -44,7 +47,7 @@ static inline _Bool homa_encap_in_flow(__u32 flowinfo, __u16 *port)
 	return 1;
 }
 
-/** homa_encap_to_flow() - sin6_flowinfo for @port, host order. */
+/** homa_encap_to_flow() - returns sin6_flowinfo, in host order, with @port and the mark. */
 static inline __u32 homa_encap_to_flow(__u16 port)
 {
 	return HOMA_ENCAP_FLOW | port;

@@ -31,13 +31,14 @@
 /* Longest request or response, in bytes; the shortest has 1. */
 #define HOMA_MAX_MESSAGE_LENGTH 1000000
 
-/* Pieces of the receive region, in bytes; how many one message can take. */
+/* Size of a page of the receive region, as a power of two and in bytes, and most pages that
+ * one message takes. */
 #define HOMA_BPAGE_SHIFT 16
 #define HOMA_BPAGE_SIZE (1 << HOMA_BPAGE_SHIFT)
 #define HOMA_MAX_BPAGES \
 	((HOMA_MAX_MESSAGE_LENGTH + HOMA_BPAGE_SIZE - 1) >> HOMA_BPAGE_SHIFT)
 
-/* Servers bind ports below this; those from here on are given to clients. */
+/* Servers bind ports below this; from here on the kernel gives ports to clients. */
 #define HOMA_MIN_DEFAULT_PORT 0x8000
 
 /**
@@ -61,12 +62,12 @@ struct homa_sendmsg_args {
 #define HOMA_SENDMSG_VALID_FLAGS 0x01
 
 /*
- * Ours; the module takes them for a mistake (EINVAL). With the id of a request that was
- * received and not answered, and a message of no bytes:
- * REJECT: it will not be answered. Its client hears completion_cookie, an errno from 1 to
- *	511, at once if it understands that, and times out if not. In its recvmsg() EAGAIN
- *	and EINTR are told from that call's own by the cookie only.
- * ASK: does its client still wait? ENOENT: not any more.
+ * Flags of this implementation, which the existing module refuses (EINVAL). They go with
+ * the id of a request that was received and not answered, and with a message of no bytes.
+ * REJECT: the request will not be answered. Its client gets completion_cookie, an errno
+ * from 1 to 511, at once if it understands that, and times out if not. In the client's
+ * recvmsg() only the cookie tells EAGAIN and EINTR of a rejection from errors of that call.
+ * ASK: does the client of the request still wait? ENOENT: it does not.
  */
 #define HOMA_SENDMSG_REJECT 0x10000
 #define HOMA_SENDMSG_ASK 0x20000
@@ -104,9 +105,10 @@ struct homa_abort_args {
 	__u64 _pad2[2];
 };
 
-/* Options of level IPPROTO_HOMA. */
+/* Socket options of level IPPROTO_HOMA. */
 #define SO_HOMA_RCVBUF 10 /* struct homa_rcvbuf_args: the receive region */
-#define SO_HOMA_SERVER 11 /* int: take requests? bind() says yes, too */
+/* int: 1 if requests are taken; bind() sets it, too */
+#define SO_HOMA_SERVER 11
 
 /**
  * struct homa_rcvbuf_args - argument of SO_HOMA_RCVBUF
@@ -127,11 +129,11 @@ struct homa_rcvbuf_args {
  * @peer: This is the other end's address, in the socket's address family.
  * @completion_cookie: This is the cookie of a request that this socket sent, else 0.
  * @tx_length: The outgoing message has this many bytes; -1 means that there is none yet.
- * @tx_sent: So many bytes of the outgoing message have left at least once.
- * @tx_granted: So many bytes of the outgoing message may leave.
+ * @tx_sent: This many bytes of the outgoing message have left at least once.
+ * @tx_granted: This many bytes of the outgoing message may leave.
  * @tx_prio: Granted bytes leave at this priority level.
  * @rx_length: The incoming message has this many bytes; -1 means that this is not known yet.
- * @rx_remaining: So many bytes of the incoming message have not arrived yet.
+ * @rx_remaining: This many bytes of the incoming message have not arrived yet.
  * @rx_gaps: The bytes that have arrived have this many holes between them.
  * @rx_gap_bytes: The holes have this many bytes together.
  * @rx_granted: The sender may send this many bytes of the incoming message.
@@ -157,10 +159,13 @@ struct homa_rpc_info {
 	__u16 flags;
 };
 
-#define HOMA_RPC_BUF_STALL 1 /* waits for room in the receive region */
+/* the message waits for room in the receive region */
+#define HOMA_RPC_BUF_STALL 1
 #define HOMA_RPC_PRIVATE 2
-#define HOMA_RPC_RX_READY 4 /* complete, waits for recvmsg() */
-#define HOMA_RPC_RX_COPY 8  /* bytes arrived that are not in the region yet */
+/* the message is complete and waits for recvmsg() */
+#define HOMA_RPC_RX_READY 4
+/* bytes have arrived that are not in the region yet */
+#define HOMA_RPC_RX_COPY 8
 
 #define HOMA_ERROR_MSG_SIZE 100
 

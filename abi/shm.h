@@ -78,8 +78,8 @@
 
 #define HOMA_SHM_LINE 64u
 #define HOMA_SHM_SQS 8u /* submission rings of an attachment */
-/* Entries of a submission ring, the completion ring and the release ring, if the
- * application asks for nothing else; and what it may ask for, as powers of two. */
+/* Default, least and most entries of a submission ring, the completion ring and the release
+ * ring; powers of two. */
 #define HOMA_SHM_SQ_ENTRIES 256u
 #define HOMA_SHM_SQ_MIN 16u
 #define HOMA_SHM_SQ_MAX 1024u
@@ -97,14 +97,14 @@
 #define HOMA_SHM_PAGES 16u
 #define HOMA_SHM_MESSAGE_MAX 1000000u
 #define HOMA_SHM_TEXT 224u
-/* An RPC's id shows so many low bits of the request's number unchanged; see id_key. */
+/* Low bits of a request's number that its RPC's id shows unchanged; see id_key. */
 #define HOMA_SHM_NUMBER_BITS 17u
 #define HOMA_SHM_NUMBERS_AHEAD ((uint64_t)1 << 18) /* see id_key */
 
 /* ---- the attach socket ---- */
 
 enum homa_ctl_op {
-	/* first; answer carries HOMA_CTL_ATTACH_FDS descriptors */
+	/* the first command; its answer carries HOMA_CTL_ATTACH_FDS descriptors */
 	HOMA_CTL_ATTACH = 1,
 	HOMA_CTL_BIND,	  /* become a server on a port */
 	HOMA_CTL_POOL,	  /* another receive pool; answer: its memory */
@@ -118,12 +118,13 @@ enum homa_ctl_op {
 	HOMA_CTL_SHUTDOWN, /* end all RPCs, take no new ones; stay attached */
 	HOMA_CTL_LISTEN,   /* take requests on a port, or no longer */
 	HOMA_CTL_ALIVE, /* does the client of a request still wait? answer: @total */
-	/* Of TCP, if @features has HOMA_SHM_CAN_STREAM; see shm_stream.h. */
+	/* Commands for TCP streams (HOMA_SHM_CAN_STREAM); see shm_stream.h. */
 	HOMA_CTL_STREAMS, /* memory for streams; answer: HOMA_STREAM_FDS descriptors */
 	HOMA_CTL_STREAM_LISTEN, /* with a bound socket; answer: @total, a listener's number */
-	/* If @features has HOMA_SHM_CAN_FORK. SHARE comes with the read end of a pipe: when all
-	 * who may write to it have ended, the ticket is void. Answer: @ip, a ticket, and
-	 * @total, how many things it is for. */
+	/* Commands if @features has HOMA_SHM_CAN_FORK. SHARE comes with the read end of a
+	 * pipe; when all processes that may write to it have ended, the ticket is void. The
+	 * answer has a ticket in @ip, and in @total the number of streams and listeners
+	 * that it is for. */
 	HOMA_CTL_STREAM_SHARE,
 	HOMA_CTL_STREAM_JOIN, /* @ip: a ticket of this user; answer: @total, as above */
 	/* Hand-over of an attachment that said HOMA_SHM_CAN_HANDOVER. EXPORT comes with a memfd
@@ -132,26 +133,27 @@ enum homa_ctl_op {
 	 * IMPORT and TAKE come from a connection of the same user that has not attached. IMPORT:
 	 * @ip: the token; @features as of ATTACH; the answer is as of ATTACH, with @segment data
 	 * segments and with HOMA_CTL_ATTACH_FDS descriptors, that memfd, and segments 1 to
-	 * @segment - 1. Nobody else gets the attachment while this connection lasts. TAKE: it is
-	 * this connection's from now on, and the token is void. */
+	 * @segment - 1. Nobody else gets the attachment while this connection lasts. TAKE:
+	 * the attachment belongs to this connection from now on, and the token is void. */
 	HOMA_CTL_EXPORT,
 	HOMA_CTL_IMPORT,
 	HOMA_CTL_TAKE,
 };
 
-/* @bytes of SHARE and JOIN, if @features has HOMA_SHM_CAN_EXEC: the memory of who has the
- * streams is not there any more after exec. SHARE: the ticket is void after
- * HOMA_CTL_EXEC_SECONDS, too, as a program that does not know of it keeps the pipe; connections
- * that nobody else has are reset then. JOIN: the answer comes with the memory, as in
- * HOMA_CTL_STREAMS, of up to HOMA_CTL_ATTACH_FDS attachments of the same user in which streams
- * of the ticket lie. */
+/* Bit of @bytes of SHARE and JOIN, if @features has HOMA_SHM_CAN_EXEC: the streams are for
+ * a program that exec() starts, after which the memory of the program before is not mapped
+ * any more. SHARE: the ticket is void after HOMA_CTL_EXEC_SECONDS as well, because a
+ * program that does not know of it keeps the pipe; connections that nobody else has are
+ * reset then. JOIN: the answer comes with the memory, as in HOMA_CTL_STREAMS, of up to
+ * HOMA_CTL_ATTACH_FDS attachments of the same user in which streams of the ticket lie. */
 #define HOMA_CTL_FOR_EXEC 1u
 #define HOMA_CTL_EXEC_SECONDS 30u
-/* SHARE: a ticket for listeners alone. As long as there is one, connections are handed out only
- * to who asks. */
+/* Bit of @bytes of SHARE: the ticket is for listeners alone. As long as such a ticket is
+ * valid, homad hands out connections only to holders that ask. */
 #define HOMA_CTL_FOR_LISTENERS 2u
-/* SHARE: -EAGAIN if a connection has come to a listener and the application has not taken that
- * event yet: it would be the ticket's, and nobody would accept it. */
+/* Bit of @bytes of SHARE: the answer is -EAGAIN if a connection has come to a listener and
+ * the application has not taken that event yet, because the connection would belong to the
+ * ticket and nobody would accept it. */
 #define HOMA_CTL_ALL_SEEN 4u
 
 /* struct homa_ctl_rings - how many entries each ring has; 0 in a request leaves the number
@@ -167,21 +169,21 @@ struct homa_ctl_rings {
  * @magic: always HOMA_SHM_MAGIC.
  * @version: always HOMA_SHM_VERSION.
  * @op: the command, enum homa_ctl_op.
- * @bytes: the command's number. ATTACH and POOL ask for a receive pool of so many bytes, a
- *	multiple of 64 KiB, or with 0 for one of homad's default size. SEGMENT asks for a
- *	segment of so many bytes. READY_FD with 1 asks for a signal for every message, with 0
- *	for one when the first message waits. LISTEN has bits of HOMA_CTL_LISTEN_*. ALIVE has
- *	the token of the request. STREAMS says how many streams there may be at most; 0 means
- *	homad's default. STREAM_LISTEN says how many connections may wait. STREAM_SHARE and
- *	STREAM_JOIN have bits of HOMA_CTL_FOR_* and HOMA_CTL_ALL_SEEN.
+ * @bytes: the command's number. ATTACH and POOL: the size of the receive pool that they ask
+ *	for, a multiple of 64 KiB; 0: homad's default. SEGMENT: the size of the segment that it
+ *	asks for. READY_FD with 1 asks for a signal for every message, with 0 for one when the
+ *	first message waits. LISTEN has bits of HOMA_CTL_LISTEN_*. ALIVE has the token of the
+ *	request. STREAMS: the most streams that there may be; 0: homad's default. STREAM_LISTEN:
+ *	the most connections that may wait. STREAM_SHARE and STREAM_JOIN have bits of
+ *	HOMA_CTL_FOR_* and HOMA_CTL_ALL_SEEN.
  * @port: the Homa port that BIND or LISTEN wants; 0 with LISTEN means the present one.
- * @features: what the application can, HOMA_SHM_CAN_*; of ATTACH and IMPORT.
+ * @features: ATTACH, IMPORT: bits of HOMA_SHM_CAN_* that the application has.
  * @encap: the UDP encapsulation port of the destination that ROUTE asks about; 0: none.
  * @ip: the address of that destination (IPv4 as ::ffff:a.b.c.d). IMPORT: the token.
  *	STREAM_JOIN: the ticket.
  * @rings: the sizes of the rings that ATTACH asks for; it counts if @features has
  *	HOMA_SHM_CAN_PLACES.
- * @name: the name under which tools show the application, NUL-terminated; of ATTACH.
+ * @name: ATTACH: the name under which tools show the application, NUL-terminated.
  */
 struct homa_ctl_request {
 	uint32_t magic;
@@ -215,12 +217,14 @@ struct homa_ctl_request {
  * @queues_bytes: ATTACH, IMPORT: the size of the queues memory, bytes.
  * @data_bytes: ATTACH, IMPORT: the size of data segment 0; SEGMENT: of the new one, bytes.
  * @pool_bytes: ATTACH, IMPORT, POOL: the size of the receive pool, bytes.
- * @max_rpcs: ATTACH: so many requests may be open at once, at most 65536.
- * @max_segments: ATTACH: so many data segments are allowed, segment 0 included.
- * @segment: IMPORT: the attachment has so many data segments. SEGMENT: the new one's number.
- * @total: METRICS, RPCS: so many records follow. ALIVE: 1 if the client still waits, else 0.
- *	STREAM_LISTEN: the listener's number. STREAM_SHARE, STREAM_JOIN: the ticket is for so
- *	many streams and listeners. EXPORT: the token is good for so many ms.
+ * @max_rpcs: ATTACH: the most requests that may be open at once, at most 65536.
+ * @max_segments: ATTACH: the most data segments, segment 0 included.
+ * @segment: IMPORT: the number of data segments that the attachment has. SEGMENT: the index
+ *	of the new one.
+ * @total: METRICS, RPCS: the number of records that follow. ALIVE: 1 if the client still
+ *	waits, else 0. STREAM_LISTEN: the listener's number. STREAM_SHARE, STREAM_JOIN: the
+ *	number of streams and listeners that the ticket is for. EXPORT: the time for which the
+ *	token is valid, ms.
  * @text: with an error: one sentence that says what is wrong and how to mend it.
  * @rings: ATTACH: how many entries each ring has; zeros from a homad that knows one size only.
  */
@@ -248,7 +252,7 @@ enum {
 	HOMA_CTL_LISTEN_ON = 1, /* take requests, else refuse them */
 	HOMA_CTL_LISTEN_V4 = 2, /* of IPv4 peers only */
 	/* The port, which is named, may be shared with other attachments of this user that
-	 * say this, too; if @features has HOMA_SHM_CAN_SHARE. */
+	 * set this bit, too; if @features has HOMA_SHM_CAN_SHARE. */
 	HOMA_CTL_LISTEN_SHARED = 4,
 };
 
@@ -257,11 +261,11 @@ enum {
 	HOMA_CTL_FD_QUEUES,
 	HOMA_CTL_FD_DATA,
 	HOMA_CTL_FD_POOL,
-	HOMA_CTL_FD_WAKE, /* homad signals, the application waits */
-	HOMA_CTL_FD_KICK, /* the application signals, homad waits */
+	HOMA_CTL_FD_WAKE, /* homad writes to it, the application waits for it */
+	HOMA_CTL_FD_KICK, /* the application writes to it, homad waits for it */
 	HOMA_CTL_ATTACH_FDS,
 	HOMA_CTL_FD_STATE =
-		HOMA_CTL_ATTACH_FDS, /* IMPORT: and segments behind it */
+		HOMA_CTL_ATTACH_FDS, /* IMPORT: data segments follow behind */
 };
 
 #define HOMA_SHM_STATE_MAX (32u << 20) /* bytes; see HOMA_CTL_EXPORT */
@@ -280,16 +284,20 @@ struct homa_ctl_metric {
 
 /**
  * struct homa_ctl_rpc - one open RPC of the attachment
- * @id: as the application knows it; of its own requests the token.
- * @cookie: of our request, else 0.
- * @ip, @encap, @port: the other end.
- * @client: 1 if we are its client.
- * @tx_length, @tx_sent, @tx_granted: bytes of the message that we send: all of it, those that
- *	have left at least once, those that may leave.
- * @rx_length, @rx_remaining, @rx_granted: bytes of the message that we receive: all of it,
- *	those that have not arrived, those that its sender may send.
- * @ready: 1: the whole message has arrived, or the RPC has failed, and the application has not
- *	taken that.
+ * @id: the RPC's id as the application knows it; of its own requests the token.
+ * @cookie: the cookie of a request of the application, else 0.
+ * @ip: the address of the other end.
+ * @encap: its UDP encapsulation port; 0: none.
+ * @port: its Homa port.
+ * @client: 1 if the application is the RPC's client.
+ * @tx_length: the length of the outgoing message, bytes.
+ * @tx_sent: the number of its bytes that have left at least once.
+ * @tx_granted: the number of its bytes that may leave.
+ * @rx_length: the length of the incoming message, bytes.
+ * @rx_remaining: the number of its bytes that have not arrived.
+ * @rx_granted: the number of its bytes that the sender may send.
+ * @ready: 1: the whole message has arrived, or the RPC has failed, and the application has
+ *	not taken that.
  */
 struct homa_ctl_rpc {
 	uint64_t id;
@@ -314,14 +322,15 @@ enum homa_sqe_op {
 
 enum {
 	HOMA_SQE_PRIVATE = 1, /* REQUEST: completes with HOMA_CQE_PRIVATE */
-	/* REQUEST, REPLY, @length <= HOMA_SHM_COPY_MAX: the bytes are the
-	 * application's again when the ring's head has passed this entry.
-	 * Otherwise they are when HOMA_CQE_FREE says so. */
+	/* REQUEST, REPLY, @length <= HOMA_SHM_COPY_MAX: the application may use the bytes
+	 * again when the ring's head has passed this entry. Without this bit it may when
+	 * HOMA_CQE_FREE says so. */
 	HOMA_SQE_COPY = 2,
 	/* REQUEST: homad and the application compute the RPC's id from the number in bits 16
 	 * to 63 of @token; see homa_shm_header.id_key. */
 	HOMA_SQE_NUMBERED = 4,
-	/* REQUEST: @deadline counts. An older homad does not look at it, and tells nobody. */
+	/* REQUEST: @deadline is valid. An older homad does not look at it, and tells
+	 * nobody. */
 	HOMA_SQE_DEADLINE = 8,
 };
 
@@ -363,12 +372,13 @@ struct homa_sqe {
 };
 
 enum homa_cqe_kind {
-	HOMA_CQE_REQUEST = 1, /* a whole request is there; @token is for REPLY */
-	HOMA_CQE_RESPONSE,    /* @token is ours */
-	HOMA_CQE_FAILED,      /* our request failed with @error */
-	HOMA_CQE_GONE,	      /* our request was aborted with errno 0 */
-	/* The bytes of a message to send, at offset @length of segment @num_pages, are the
-	 * application's again: homad has no more use for them. */
+	/* a whole request has arrived; @token is for REPLY */
+	HOMA_CQE_REQUEST = 1,
+	HOMA_CQE_RESPONSE, /* the response to request @token has arrived */
+	HOMA_CQE_FAILED,   /* request @token failed with @error */
+	HOMA_CQE_GONE,	   /* request @token was aborted with errno 0 */
+	/* The application may use the bytes of a message to send again, which lie at offset
+	 * @length of segment @num_pages: homad does not need them any more. */
 	HOMA_CQE_FREE,
 };
 
@@ -382,8 +392,8 @@ enum { HOMA_CQE_PRIVATE = 1 };
  * @error: FAILED: why, a positive errno.
  * @length: REQUEST, RESPONSE: the length of the message in bytes. FREE: the offset of the
  *	bytes in their segment.
- * @num_pages: REQUEST, RESPONSE: so many entries of @pages are valid. FREE: the number of the
- *	segment in which the bytes are.
+ * @num_pages: REQUEST, RESPONSE: the number of valid entries of @pages. FREE: the number of
+ *	the segment in which the bytes are.
  * @token: RESPONSE, FAILED, GONE: the request's homa_sqe.token. REQUEST: homad's name for the
  *	RPC, by which the application replies or rejects.
  * @ip: REQUEST, RESPONSE: the other end's address (IPv4 as ::ffff:a.b.c.d).
@@ -394,8 +404,8 @@ enum { HOMA_CQE_PRIVATE = 1 };
  *	come. An application in another time namespace than homad cannot use either.
  * @id: REQUEST: the RPC's id at this end; if its client is an application of this
  *	host that does not number its requests, 2 * its token + 1.
- * @pages: @num_pages offsets into the pool, one for each 64 KiB of the message;
- *	the application's until it puts each into the release ring.
+ * @pages: @num_pages offsets into the pool, one for each 64 KiB of the message. The
+ *	application may use each page until it puts it into the release ring.
  */
 struct homa_cqe {
 	uint8_t kind;
@@ -416,12 +426,13 @@ struct homa_cqe {
 	uint32_t pages[HOMA_SHM_PAGES];
 };
 
-/* A ring's two indices, a cache line each. */
+/* The two indices of a ring, each in a cache line of its own. */
 struct homa_shm_ring {
-	uint32_t tail; /* producer's */
-	uint32_t bell; /* of the first submission ring; see above */
+	uint32_t tail; /* written by the producer */
+	/* the bell, in the first submission ring; see the top of the file */
+	uint32_t bell;
 	uint32_t pad0[14];
-	uint32_t head; /* consumer's */
+	uint32_t head; /* written by the consumer */
 	uint32_t pad1[15];
 };
 
@@ -432,17 +443,19 @@ enum homa_shm_state {
 	HOMA_SHM_CLOSED,   /* after HOMA_CTL_SHUTDOWN */
 };
 
-/* What the application wants to be woken for; homad clears a bit when it has
- * signalled for it. */
+/* Bits of @armed: events for which the application wants to be woken. homad clears a bit
+ * when it has signalled the event. */
 enum {
 	HOMA_SHM_ARM_SHARED = 1, /* wake pipe: a shared message */
 	HOMA_SHM_ARM_ANY = 2,	 /* wake pipe: any completion */
 	HOMA_SHM_ARM_FD = 4,	 /* HOMA_CTL_READY_FD: a shared message */
-	/* wake pipe: room in a submission ring, or HOMA_CQE_FREE; see above */
+	/* wake pipe: room in a submission ring, or HOMA_CQE_FREE; see the top of the
+	 * file */
 	HOMA_SHM_ARM_ROOM = 8,
 };
 
-/* What homad or an application can beyond the first of its version; see @features. */
+/* Bits of @features: what homad or an application can do beyond the first of its
+ * version. */
 enum {
 	HOMA_SHM_CAN_REJECT = 1, /* HOMA_SQE_REJECT, HOMA_CTL_ALIVE */
 	HOMA_SHM_CAN_SHARE = 2,	 /* HOMA_CTL_LISTEN_SHARED */
@@ -451,17 +464,18 @@ enum {
 	/* homad: its header has a table of places. Application: it looks there, so its rings
 	 * may have other sizes than those of struct homa_shm_queues. */
 	HOMA_SHM_CAN_PLACES = 16,
-	/* homad: it can do with the bell alone. Application: it rings it if homad can. */
+	/* homad: the bell alone tells it of submissions. Application: it rings the bell if
+	 * homad has this bit. */
 	HOMA_SHM_CAN_BELL = 32,
-	/* homad: HOMA_CTL_EXPORT. Application: it wants to hand the attachment over, for which
-	 * homad keeps descriptors. */
+	/* homad: it knows HOMA_CTL_EXPORT. Application: it wants to hand the attachment
+	 * over, for which homad keeps descriptors. */
 	HOMA_SHM_CAN_HANDOVER = 64,
 	HOMA_SHM_CAN_EXEC = 128, /* HOMA_CTL_FOR_EXEC */
-	/* homad: HOMA_SHM_ARM_ROOM, of applications that ring the bell. */
+	/* homad: it knows HOMA_SHM_ARM_ROOM, for applications that ring the bell. */
 	HOMA_SHM_CAN_ROOM = 256,
 };
 
-/* What homad wants to be kicked for. */
+/* Bits of @need_kick: events for which homad wants a kick. */
 enum {
 	HOMA_SHM_KICK_SUBMIT = 1,  /* an entry in a submission ring */
 	HOMA_SHM_KICK_RELEASE = 2, /* an entry in the release ring */
@@ -469,8 +483,8 @@ enum {
 };
 
 enum homa_shm_place_kind {
-	HOMA_SHM_SUBMIT = 1, /* struct homa_sqe */
-	HOMA_SHM_COMPLETE,   /* struct homa_cqe */
+	HOMA_SHM_SUBMIT = 1, /* its entries are struct homa_sqe */
+	HOMA_SHM_COMPLETE,   /* its entries are struct homa_cqe */
 	HOMA_SHM_RELEASE,    /* uint32_t */
 };
 
@@ -482,10 +496,10 @@ enum homa_shm_place_kind {
  * homad writes it before the application sees it, and never reads it. Offsets are
  * multiples of HOMA_SHM_LINE.
  * @kind: enum homa_shm_place_kind; an application ignores kinds that it does not know.
- * @number: tells the rings of a kind apart, from 0.
- * @entry_bytes: of one entry; what it has for the kind above, or more only for who said by
- *	a bit that it expects that.
- * @entries: how many, a power of two.
+ * @number: the number of the ring among those of its kind, from 0.
+ * @entry_bytes: the size of an entry, bytes: that of the type of its kind, or more for an
+ *	application that said by a bit that it expects more.
+ * @entries: the number of entries, a power of two.
  * @indices: offset of its struct homa_shm_ring.
  * @first: offset of its first entry.
  */
@@ -501,25 +515,31 @@ struct homa_shm_place {
 
 /**
  * struct homa_shm_header - begin of the queues memory
- * @magic, @version, @bytes: written before the application sees it.
- * @places, @num_places: offset of a table of struct homa_shm_place, a multiple of 8, and its
- *	length, at most HOMA_SHM_PLACES_MAX; if @features has HOMA_SHM_CAN_PLACES, else
- *	all is as in struct homa_shm_queues. Written as @features is.
+ * @magic: HOMA_SHM_MAGIC; homad writes it before the application sees it, as it does
+ *	@version, @bytes, @id_key, @features, @places and @num_places.
+ * @version: the version that the answer to ATTACH has.
+ * @bytes: the size of the queues memory, bytes.
+ * @id_key: A request with HOMA_SQE_NUMBERED has an id that both sides compute, from its
+ *	number n and SipHash-1-3 of the 20 bytes @ip, @encap (as here), 0, 0 under this key:
+ *
+ *                 (hash << (HOMA_SHM_NUMBER_BITS + 1)) + (n << 1)
+ *
+ *         When k requests were submitted, n is less than 2 * k + HOMA_SHM_NUMBERS_AHEAD.
+ *         Two zeros: this homad knows no numbers.
+ * @features: bits of HOMA_SHM_CAN_* that homad has.
+ * @places: offset of a table of struct homa_shm_place, a multiple of 8, if @features has
+ *	HOMA_SHM_CAN_PLACES; else the rings are where struct homa_shm_queues has them.
+ * @num_places: number of entries of that table, at most HOMA_SHM_PLACES_MAX.
  * @armed: the application writes here for what homad shall wake it, HOMA_SHM_ARM_*; homad
  *	clears each bit that it has signalled for.
- * @sqs: the application's: submission rings in use, from the first; 1 at first.
+ * @sqs: the application writes here how many submission rings are in use, from the first; 1
+ *	at first.
  * @need_kick: homad writes here after what the application shall write to the kick eventfd,
  *	HOMA_SHM_KICK_*; 0 while homad polls the rings.
- * @state: homad's: enum homa_shm_state.
- * @id_key: homad's, written before the application sees it. A request with
- *	HOMA_SQE_NUMBERED has an id that both sides compute, from its number n and
- *	SipHash-1-3 of the 20 bytes @ip, @encap (as here), 0, 0 under this key:
- *
- *		(hash << (HOMA_SHM_NUMBER_BITS + 1)) + (n << 1)
- *
- *	When k requests were submitted, n is less than 2 * k + HOMA_SHM_NUMBERS_AHEAD.
- *	Two zeros: this homad knows no numbers.
- * @features: homad's, written before the application sees it: HOMA_SHM_CAN_*.
+ * @state: homad writes an enum homa_shm_state.
+ * @sq: indices of the submission rings.
+ * @release: indices of the release ring.
+ * @cq: indices of the completion ring.
  */
 struct homa_shm_header {
 	uint32_t magic;

@@ -64,14 +64,14 @@
 #include "shm.h"
 
 #define HOMA_STREAM_MAGIC 0x70635448u /* "HTcp" */
-#define HOMA_STREAM_SLOTS 65536u      /* most that an area may have */
+#define HOMA_STREAM_SLOTS 65536u      /* most slots that an area may have */
 /* bytes reserved for a buffer of a stream */
 #define HOMA_STREAM_SPAN (1u << 20)
-#define HOMA_STREAM_MIN_SHIFT 12u /* a buffer has 2^12 ... */
-#define HOMA_STREAM_MAX_SHIFT 20u /* ... to 2^20 bytes */
+#define HOMA_STREAM_MIN_SHIFT 12u /* log2 of the least bytes of a buffer */
+#define HOMA_STREAM_MAX_SHIFT 20u /* log2 of the most bytes of a buffer */
 #define HOMA_STREAM_FIRST (1u << HOMA_STREAM_MIN_SHIFT)
 #define HOMA_STREAM_RULES 64u
-#define HOMA_STREAM_RING_MAX 32768u /* entries of a ring, a power of two */
+#define HOMA_STREAM_RING_MAX 32768u /* most entries of a ring, a power of two */
 
 /* Descriptors of HOMA_CTL_STREAMS's answer, in this order; its queues_bytes is the size of
  * the memory. */
@@ -84,22 +84,26 @@ enum {
 enum homa_stream_op {
 	HOMA_STREAM_CONNECT = 1, /* open a connection to @remote */
 	HOMA_STREAM_RING,	 /* positions in @slot have moved */
-	HOMA_STREAM_SHUT, /* no more will be written: a FIN behind the last byte */
-	HOMA_STREAM_CLOSE,    /* let go of it; what was written is still sent */
-	HOMA_STREAM_ABORT,    /* let go of it with a reset */
+	/* the application writes no more: a FIN goes behind the last byte */
+	HOMA_STREAM_SHUT,
+	/* release the stream; what was written is still sent */
+	HOMA_STREAM_CLOSE,
+	HOMA_STREAM_ABORT,    /* release the stream with a reset */
 	HOMA_STREAM_OPTIONS,  /* @value: HOMA_STREAM_OPT_* */
 	HOMA_STREAM_UNLISTEN, /* @slot: a listener's number */
-	/* If @features has HOMA_SHM_CAN_FORK: */
+	/* Commands if @features has HOMA_SHM_CAN_FORK. */
 	HOMA_STREAM_ACCEPT, /* @slot: the number of a listener that has several holders */
-	HOMA_STREAM_RETURN, /* a connection that came to a listener: it was not accepted */
+	/* give back a connection of a listener that was not accepted */
+	HOMA_STREAM_RETURN,
 };
 
-/* Options of a stream; all that are set are named each time. */
+/* Bits of a stream's options; each command names all that shall be set. */
 enum {
 	HOMA_STREAM_OPT_NODELAY = 1,
 	HOMA_STREAM_OPT_CORK = 2,
 	HOMA_STREAM_OPT_KEEPALIVE = 4,
-	HOMA_STREAM_OPT_RESET = 8, /* if the attachment ends with it, it is reset */
+	/* the stream is reset if the attachment ends while it has the stream */
+	HOMA_STREAM_OPT_RESET = 8,
 };
 
 /**
@@ -140,7 +144,8 @@ enum homa_stream_event_kind {
 	HOMA_STREAM_FAILED,   /* CONNECT @token has failed with @error */
 	HOMA_STREAM_ACCEPTED, /* stream @slot came to listener @token */
 	HOMA_STREAM_CHANGED,  /* words of @slot have changed */
-	HOMA_STREAM_UNLISTENED, /* listener @token takes no more; the last word of it */
+	/* listener @token takes no more connections; its last event */
+	HOMA_STREAM_UNLISTENED,
 	HOMA_STREAM_WAITING, /* connections wait for HOMA_STREAM_ACCEPT of listener @token */
 	/* The answer to HOMA_STREAM_ACCEPT if no connection waits at listener @token, or if there
 	 * is no memory for it; if there is one, the answer is HOMA_STREAM_ACCEPTED. A command
@@ -200,8 +205,8 @@ enum {
  * @mss: A full segment had this many bytes at the stream's last event.
  * @rtt_us: The smoothed round trip took this long at the stream's last event, in us.
  * @cwnd: The congestion window had this many bytes at the stream's last event.
- * @retransmits: homad had sent so many segments again by the stream's last event.
- * @holders: So many attachments have the stream, or are about to have it.
+ * @retransmits: homad had sent this many segments again by the stream's last event.
+ * @holders: This many attachments have the stream, or are about to have it.
  * @local: This is the address and port on this host.
  * @remote: This is the address and port of the peer.
  * @rx_read: The application writes the position behind the last byte that it has taken.
@@ -249,7 +254,7 @@ struct homa_stream_slot {
 /**
  * struct homa_stream_rule - homad carries connections to these addresses and ports
  * @ip: An address matches if it begins like this one; written as in struct homa_stream_end.
- * @prefix: So many of the first bits of @ip are compared.
+ * @prefix: This many of the first bits of @ip are compared.
  * @from: This is the lowest port that matches.
  * @to: This is the highest port that matches.
  */
@@ -263,15 +268,24 @@ struct homa_stream_rule {
 
 /**
  * struct homa_stream_area - begin of the memory
- * @magic ... @num_rules, @rules: homad's, written before the application sees them. @bytes: of all.
- * @spans: offset of the first slot's span for bytes that arrive; the one for bytes to send is
- *	HOMA_STREAM_SPAN behind it, and the next slot's twice that.
- * @commands, @events, @slots: offsets of the arrays. @ring_entries: of either ring.
- * @firsts: offset of the first slot's first buffer for bytes that arrive; the one for bytes to
- *	send is HOMA_STREAM_FIRST behind it, and the next slot's twice that.
- * @id: of this area; not 0.
- * @armed: the application's: 1: it sleeps or is about to.
- * @command, @event: indices of the rings, as in shm.h.
+ * homad writes all fields before the application sees them, except for the last three.
+ * @magic: HOMA_STREAM_MAGIC.
+ * @num_slots: number of slots.
+ * @bytes: size of the memory, bytes.
+ * @commands: offset of the command ring's entries.
+ * @events: offset of the event ring's entries.
+ * @slots: offset of the slots.
+ * @ring_entries: number of entries of each of the two rings.
+ * @spans: offset of the first slot's span for bytes that arrive; the one for bytes to send
+ *	is HOMA_STREAM_SPAN behind it, and the next slot's twice that.
+ * @num_rules: number of entries of @rules that are used.
+ * @id: number of this area, not 0.
+ * @firsts: offset of the first slot's first buffer for bytes that arrive; the one for bytes
+ *	to send is HOMA_STREAM_FIRST behind it, and the next slot's twice that.
+ * @rules: addresses and ports whose connections homad carries.
+ * @armed: the application writes 1 while it sleeps or is about to.
+ * @command: indices of the command ring, as in shm.h.
+ * @event: indices of the event ring, as in shm.h.
  */
 struct homa_stream_area {
 	uint32_t magic;
@@ -290,19 +304,22 @@ struct homa_stream_area {
 	struct homa_stream_rule rules[HOMA_STREAM_RULES];
 };
 
-/** homa_stream_is_first() - a buffer with @map lies beside other slots' */
+/** homa_stream_is_first() - does a buffer with @map lie beside those of other slots? */
 static inline bool homa_stream_is_first(uint64_t map)
 {
 	return map >> 32 == HOMA_STREAM_MIN_SHIFT;
 }
 
-/** homa_stream_at() - where byte @position of a stream is in its buffer */
+/** homa_stream_at() - returns the offset of byte @position of a stream in its buffer */
 static inline uint32_t homa_stream_at(uint64_t map, uint32_t position)
 {
 	return (position - (uint32_t)map) & ((1u << ((map >> 32) & 31)) - 1);
 }
 
-/** homa_stream_to_end() - how many bytes follow @position before the buffer begins again */
+/**
+ * homa_stream_to_end() - returns the number of bytes from @position to the end of the
+ * buffer
+ */
 static inline uint32_t homa_stream_to_end(uint64_t map, uint32_t position)
 {
 	return (1u << ((map >> 32) & 31)) - homa_stream_at(map, position);
