@@ -35,11 +35,11 @@ static inline u32 homa_msgbuf_bytes(u32 size)
 	return 1u << homa_fls32(size - 1);
 }
 
-/** homa_msgbuf_get() - @size bytes, 1 .. 1 MiB; NULL: no memory. */
+/** homa_msgbuf_get() - returns a buffer for @size bytes, 1 .. 1 MiB; NULL: no memory. */
 void *homa_msgbuf_get(struct homa_msgbufs *bufs, u32 size);
-/** homa_msgbuf_put() - give back; @size as it was asked for. NULL is fine. */
+/** homa_msgbuf_put() - gives a buffer back; @size as it was asked for. @buf may be NULL. */
 void homa_msgbuf_put(struct homa_msgbufs *bufs, void *buf, u32 size);
-/** homa_msgbuf_drain() - free what is idle. */
+/** homa_msgbuf_drain() - frees the idle buffers. */
 void homa_msgbuf_drain(struct homa_msgbufs *bufs);
 
 #endif

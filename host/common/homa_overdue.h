@@ -11,18 +11,18 @@
 
 #include "homa_plat.h"
 
-/* Timers wait for at most so many packets, which is more than a receive ring holds. */
+/* The most packets for which timers wait, which is more than a receive ring holds. */
 #define HOMA_OVERDUE_PACKETS 8192u
 
 struct homa_overdue {
-	/* So many packets were taken while timers were due. */
+	/* The number of packets that were taken while timers were due. */
 	u32 packets;
 };
 
 /**
- * homa_overdue_wait() - called when timers are due: true if they shall wait for the next round
+ * homa_overdue_wait() - shall timers that are due wait for the next round?
  * @taken: how many packets this round has taken.
- * @more: there may be further ones.
+ * @more: true if there may be further ones.
  */
 static inline bool homa_overdue_wait(struct homa_overdue *overdue, u32 taken,
 				     bool more)

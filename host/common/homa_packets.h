@@ -10,7 +10,8 @@
 #include "homa_engine.h"
 #include "nic.h"
 
-#define HOMA_HEADER_ROOM 96 /* as in struct homa_tx_desc */
+/* most bytes of a header, as in struct homa_tx_desc */
+#define HOMA_HEADER_ROOM 96
 
 /**
  * homa_packets_out() - turn a descriptor of one or several segments into packets
@@ -72,7 +73,7 @@ HOMA_RARE static void homa_packets_failed(struct homa_ctx *ctx,
 			} else if (unsent >> at & 1) {
 				err = -HOMA_EHOSTUNREACH;
 			} else {
-				/* What has been sent is done. */
+				/* Descriptors describe only what has not been sent. */
 				descs[i].offset += tx[at].payload_len;
 				descs[i].length -= tx[at].payload_len;
 			}

@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include "homa_types.h"
 
-/** homa_seeds_draw() - 0 or -errno. */
+/** homa_seeds_draw() - draws the secrets of an engine; 0 or -errno. */
 static inline int homa_seeds_draw(struct homa_seeds *seeds)
 {
 	ssize_t n = getrandom(seeds, sizeof(*seeds), 0);

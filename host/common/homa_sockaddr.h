@@ -15,7 +15,7 @@
 
 #define HOMA_ENCAP_PORT 54321u
 
-/** homa_sockaddr_encap() - the encapsulation port kept in @sa; 0: none. */
+/** homa_sockaddr_encap() - returns the encapsulation port kept in @sa; 0: none. */
 u16 homa_sockaddr_encap(const struct sockaddr *sa);
 
 /** homa_sockaddr_set_encap() - keep @port in @sa; 0 or 54321 removes it. */

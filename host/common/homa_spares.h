@@ -10,10 +10,11 @@
 #include "homa_engine.h"
 #include "homa_slab.h"
 
-/* A context that holds more than so many times @keep ranges gives the rest back: messages
- * with gaps have ended, or requests need not be remembered any more. */
+/* The multiple of @keep beyond which a context gives ranges back, because messages with
+ * gaps have ended or requests need not be remembered any more. */
 #define HOMA_SPARES_MOST 4u
-/* A context holds so many segments of hash tables. A call uses one of them at most. */
+/* The number of segments of hash tables that a context holds. A call uses one of them at
+ * most. */
 #define HOMA_SPARE_SEGMENTS 2u
 
 /**

@@ -27,7 +27,7 @@
 
 #include "homa_plat.h"
 
-/* Work is rare if times without it last so long on average, in ns. */
+/* The average length of times without work from which on work counts as rare, in ns. */
 #define HOMA_SPIN_RARE_NS 200000u
 
 /**
@@ -36,7 +36,7 @@
  * The thread alone reads and writes it, in the functions below. All times are in ns,
  * those that name a moment by homa_clock_ns().
  *
- * @limit: how much processor time the thread looks for work in vain before it sleeps.
+ * @limit: the processor time for which the thread looks for work in vain before it sleeps.
  * @min: the same while there is a hog.
  * @spent: how much of @limit has gone since there was work last.
  * @last: the moment up to which time is counted in @spent.
@@ -61,7 +61,7 @@ struct homa_spin {
 
 void homa_spin_init(struct homa_spin *spin, u64 min, u64 max, u64 now);
 
-/* Internal: a time without work has lasted @ns. */
+/* homa_spin_gap() - internal: counts a time without work that has lasted @ns. */
 void homa_spin_gap(struct homa_spin *spin, u64 ns);
 
 /** homa_spin_work() - there was work at @now. */

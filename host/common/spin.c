@@ -6,22 +6,23 @@
 #include "homa_clock.h"
 #include "homa_spin.h"
 
-/* A look and a yield cost this thread at most so much, ns. What they took beyond that is time
- * in which others ran. */
+/* The most that a look and a yield cost this thread itself, in ns. Time that they took
+ * beyond that is time in which others ran. */
 #define LOOK_NS 5000u
 #define YIELD_NS 1000u
-/* A yield that takes longer than so many ns met a hog: other yielders give way sooner. */
+/* The time of a yield above which a hog has run, in ns: other yielders give way sooner. */
 #define LONG_NS 1500000u
-/* When so much time has been lost, ns, the thread stops yielding. Other programs run now and
- * then, so some is always lost. */
+/* The lost time at which the thread stops yielding, in ns. Other programs run now and then,
+ * so some time is always lost. */
 #define LOST_NS 6000000u
-/* While time passes, one part in so many of it is taken off what was lost. */
+/* The part of the passing time that is taken off the lost time: one in this many. */
 #define FORGIVE 20u
 #define GUARD_NS 100000000u
 #define GUARD_MAX_NS 1600000000u
-/* After a yield that took so many ns the core is shared with others that have work. */
+/* The time of a yield above which the core is shared with others that have work, in ns. */
 #define SHARED_NS 20000u
-/* A time without work counts as so many ns at most, so that one long pause is soon forgotten. */
+/* The most that a time without work counts in the average, in ns, so that one long pause is
+ * soon forgotten. */
 #define GAP_MAX_NS 2000000u
 #define GAP_WEIGHT 16u
 
@@ -43,7 +44,8 @@ void homa_spin_gap(struct homa_spin *spin, u64 ns)
 	spin->shared = false;
 }
 
-/* For how long the thread may look now before it sleeps, in ns of its own time. */
+/* Returns for how long the thread may look now before it sleeps, in ns of processor
+ * time. */
 static u64 patience(const struct homa_spin *spin, bool guard)
 {
 	return unlikely(guard || homa_spin_rare(spin)) ? spin->min : spin->limit;

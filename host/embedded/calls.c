@@ -12,15 +12,15 @@
 #include "embedded.h"
 #include "homa_sockaddr.h"
 
-/* At most so many sends are left to the next round, */
+/* The most sends that are left to the next round, */
 #define DEFER_MAX 32u
-/* for at most so long since the first of them, ns. */
+/* the longest that they wait since the first of them, in ns, */
 #define DEFER_NS 10000u
-/* The clock is read for every fourth of them. */
+/* and the number of them for one reading of the clock. */
 #define DEFER_CLOCK 4u
-/* A destination that was found reachable is believed to be so for so long, ns. */
+/* The time for which a destination that was found reachable counts as such, in ns. */
 #define ROUTE_NS 1000000000u
-/* Messages of more than so many bytes are copied without the lock. */
+/* The longest message that is copied while the lock is held, in bytes. */
 #define COPY_LOCKED 4096u
 #define TIMER_LAG 500000u
 
@@ -85,11 +85,9 @@ static u8 *copy_out(struct homa_emb *e, const struct homa_message_out *out)
 	return copy;
 }
 
-/*
- * What to send from: the caller's own bytes if he lends them, else a copy. A
- * request is never read after its response began to come in or its RPC ended,
- * and nobody sees either before this lock was released.
- */
+/* Returns what to send from: the caller's own bytes if he lends them, else a copy. A
+ * request is never read after its response began to come in or its RPC ended, and nobody
+ * sees either before this lock was released. */
 static u8 *borrow_or_copy(struct homa_emb *e, const struct homa_message_out *out,
 			  unsigned int flags, bool *borrowed)
 {

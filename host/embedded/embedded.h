@@ -62,15 +62,16 @@ static inline struct homa_handle homa_emb_handle(const struct homa_message *msg)
 				     .hash = (u32)priv[1] };
 }
 
-/* struct homa_emb_rpc - this host's bytes in every RPC of the engine */
+/* struct homa_emb_rpc - this host's part of every RPC of the engine */
 struct homa_emb_rpc {
 	/* Links it into homa_emb.ready while its message is complete and nobody took it. */
 	struct homa_list ready;
 	/* Links it into homa_emb.clients while this side is its client and it lives. */
 	struct homa_list client;
-	/* The engine's name for it; valid from its first event or its sending on. */
+	/* The engine's name for the RPC; valid from its first event or its sending on. */
 	struct homa_handle handle;
-	/* Ready messages of both kinds are taken in this order. */
+	/* A number that orders complete messages of both kinds by when they became
+	 * ready. */
 	u64 order;
 	/* The outgoing message, NULL if there is none: a copy of @out_size bytes, or the
 	 * application's own bytes if @borrowed. */
@@ -83,13 +84,13 @@ struct homa_emb_rpc {
 struct homa_emb_waiter {
 	/* Links it into homa_emb.waiters. */
 	struct homa_list list;
-	/* Whoever finds a message for it fills this. */
+	/* Receives the message, from the thread that finds it. */
 	struct homa_message *msg;
-	/* The one RPC that it waits for; 0: any that @flags allow. */
+	/* The id of the one RPC that it waits for; 0: any that @flags allow. */
 	u64 id;
 	/* HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE. */
 	u32 flags;
-	/* What its call returns, once @done is set. */
+	/* The result of the call, valid once @done is set. */
 	int result;
 	bool done;
 	/* It is woken when @done is set, and when it shall become the poller. */
@@ -98,7 +99,7 @@ struct homa_emb_waiter {
 
 enum homa_emb_queue {
 	HOMA_EMB_REQUESTS,
-	HOMA_EMB_RESPONSES, /* and failures */
+	HOMA_EMB_RESPONSES, /* responses and failures */
 	HOMA_EMB_QUEUES,
 };
 
@@ -118,7 +119,7 @@ struct homa_emb_progress {
 	u64 wake_at;
 	/* How long the application may be away before the thread runs the protocol, ns. */
 	u64 tick_ns;
-	/* What homa_emb.entries was when the thread last looked. */
+	/* The value of homa_emb.entries when the thread last looked. */
 	u64 entries_seen;
 };
 
@@ -151,18 +152,18 @@ struct homa_emb {
 	struct homa_link *link;
 	struct homa_sock *sock;
 	struct homa_ctx ctx;
-	/* Peers are named by IP address and UDP port. */
+	/* True if peers are named by IP address and UDP port. */
 	bool encap;
 	bool bound;
 	bool closing;
 
 	/* Time before which homa_timer() has nothing to do, ns. */
 	u64 deadline;
-	/* A timer that is due waits for packets. */
+	/* Timers that are due and wait for packets. */
 	struct homa_overdue overdue;
 	/* Time at which the pacer wants to be asked again, ns, or HOMA_NEVER. */
 	u64 tx_at;
-	/* The nic had no room; packets wait in the engine. */
+	/* True if the nic had no room, so that packets wait in the engine. */
 	bool tx_blocked;
 	/* Messages handed in since the engine was last asked for packets, and when the first of
 	 * them was, ns. */
@@ -173,7 +174,7 @@ struct homa_emb {
 	 * there are. */
 	struct homa_list ready[HOMA_EMB_QUEUES];
 	u32 ready_count;
-	/* Stamps them, see homa_emb_rpc.order. */
+	/* Number of messages that became ready; homa_emb_rpc.order gets its value. */
 	u64 order;
 	/* The open RPCs whose client is this side. */
 	struct homa_list clients;
@@ -181,43 +182,45 @@ struct homa_emb {
 	struct homa_list waiters;
 	/* The thread that looks at the nic for all; NULL: none does. */
 	struct homa_emb_waiter *poller;
-	/* The poller sleeps in ppoll(), until @blocked_until, ns. */
+	/* True if the poller sleeps in ppoll(), until @blocked_until, ns. */
 	bool blocked;
 	u64 blocked_until;
 	/* An eventfd that wakes the poller. */
 	int kick_fd;
 	/* An eventfd behind homa_fd(); -1 until the application asks for it. */
 	int ready_fd;
-	/* An eventfd behind homa_send_fd(), which can be read; -1 as above. */
+	/* An eventfd behind homa_send_fd(), always readable; -1 until the application asks
+	 * for it. */
 	int send_fd;
-	/* @ready_fd can be read. */
+	/* True if @ready_fd is readable. */
 	bool ready_signalled;
-	/* The application wants @ready_fd to be signalled for each message, not to stay readable
-	 * while there are messages. */
+	/* True if the application wants @ready_fd to be signalled for each message, not to
+	 * stay readable while there are messages. */
 	bool fd_edges;
 	/* Calls of the application so far, by which the progress thread sees that it is there. */
 	u64 entries;
-	/* Threads in calls that may sleep, for which closing waits. */
+	/* The number of threads in calls that may sleep, for which closing waits. */
 	u32 inside;
 
-	/* How long a receive looks before it sleeps, ns; -1: for ever. */
+	/* The time that a receive looks for messages before it sleeps, ns; -1: for ever. */
 	s64 spin_ns;
 	/* Where messages arrive; it is the application's memory if @lent. */
 	u8 *region;
 	size_t region_size;
 	bool lent;
-	/* The application has taken a message, so @region cannot be changed any more. */
+	/* True if the application has taken a message, so that @region cannot be changed
+	 * any more. */
 	bool received;
 	void *pool;
 	struct homa_msgbufs bufs;
 	struct homa_spares spares;
-	/* Destinations that were found reachable, and when, ns. */
+	/* Destinations that were found reachable, and the times at which they were, ns. */
 	struct homa_addr routes[HOMA_EMB_ROUTES];
 	u64 routes_at[HOMA_EMB_ROUTES];
 	struct homa_emb_progress progress;
 	struct homa_emb_counters counters;
 
-	/* What one round of the loop receives, and what it sends. */
+	/* Packets that one round of the loop receives, and those that it sends. */
 	struct nic_rx rx[HOMA_EMB_BATCH];
 	struct homa_rx_pkt pkts[HOMA_EMB_BATCH];
 	struct nic_tx tx[HOMA_EMB_TX_BATCH];
@@ -230,7 +233,7 @@ int homa_emb_open(void **out, const struct homa_backend_options *options,
 		  char *err, size_t errlen);
 void homa_emb_close(void *host);
 
-/* memory.c: spare objects for the engine, messages it is done with */
+/* memory.c: spare objects for the engine, and messages that it is done with */
 int homa_emb_memory_init(struct homa_emb *e, const struct homa_limits *limits,
 			 u32 max_rpcs, u32 max_peers);
 void homa_emb_reap(struct homa_emb *e);

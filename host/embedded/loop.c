@@ -6,8 +6,8 @@
  */
 #include "embedded.h"
 
-/* The engine does not say that a send or a packet set an earlier timer, so
- * after either it is asked again this much later at the latest, ns. */
+/* The time after which the engine is asked again for its next timer, in ns, because it does
+ * not say that a send or a packet has set an earlier one. */
 #define TIMER_LAG 500000u
 #define TIMER_BUDGET 64u
 
@@ -18,7 +18,7 @@ static void run_timer(struct homa_emb *e)
 	homa_rx_flush(&e->ctx);
 }
 
-/* The timer is due, after a round that has taken @received packets. */
+/* Runs timers that are due, after a round that has taken @received packets. */
 static void overdue(struct homa_emb *e, u32 received)
 {
 	if (homa_overdue_wait(&e->overdue, received, received == HOMA_EMB_BATCH)) {

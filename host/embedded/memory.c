@@ -6,7 +6,7 @@
  */
 #include "embedded.h"
 
-/* How many spare objects of each kind are kept, as a batch of packets can need so many. */
+/* The number of spare objects of each kind, as many as a batch of packets can need. */
 #define SPARES (2 * HOMA_EMB_BATCH)
 
 int homa_emb_memory_init(struct homa_emb *e, const struct homa_limits *limits,

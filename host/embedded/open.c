@@ -19,8 +19,8 @@
 #define CTRL_SLOTS 4096u
 #define CLOSE_BUDGET 256u
 #define BUCKETS 4096u
-/* How many blocks the engine may have to remember requests that ran; they take 8 MiB at
- * most, and memory only as requests come. */
+/* The most blocks in which the engine remembers requests that ran. They take 8 MiB at most,
+ * and memory only as requests come. */
 #define TOMBSTONES (1u << 17)
 /* Small machines stop a process for 100 ms now and then; an RPC must live on. */
 #define TIMEOUT_US 500000u

@@ -26,7 +26,8 @@
 
 #define TICK_MIN_NS 200000u
 #define TICK_MAX_NS 1000000u
-/* How long the thread yields and looks again while packets flow, before it sleeps, ns. */
+/* The time for which the thread yields and looks again while packets flow, before it
+ * sleeps, ns. */
 #define LINGER_NS 30000u
 #define STACK_BYTES (256u << 10)
 

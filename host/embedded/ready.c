@@ -57,7 +57,7 @@ static void fill(struct homa_emb *e, struct homa_handle handle,
 	msg->kind = (enum homa_kind)info->kind;
 	msg->error = -info->error;
 	msg->id = info->id;
-	msg->cookie = info->cookie; /* or the deadline */
+	msg->cookie = info->cookie; /* with a request it is the deadline */
 	msg->length = info->error ? 0 : info->length;
 	msg->iovcnt = (int)info->num_pages;
 	for (i = 0; i < info->num_pages; i++) {

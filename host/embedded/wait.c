@@ -36,7 +36,8 @@ static void pass_role(struct homa_emb *e)
 	homa_wake_signal(&next->wake);
 }
 
-/* Sleeps until a packet comes, somebody kicks or the deadline is there. 0 or -EINTR. */
+/* Sleeps until a packet comes, a kick comes, or the deadline is there. Returns 0 or
+ * -EINTR. */
 static int block(struct homa_emb *e, u64 until)
 {
 	struct pollfd fds[2] = {
