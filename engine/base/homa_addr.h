@@ -34,7 +34,7 @@ static inline bool homa_addr_is_v4(const struct homa_addr *a)
 	return memcmp(a->ip, prefix, sizeof(prefix)) == 0;
 }
 
-/* Is its IP address all zeros, of either version, so that it names no host? */
+/* Is the IP address of @a all zeros, of either version, so that it names no host? */
 static inline bool homa_addr_is_any(const struct homa_addr *a)
 {
 	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };

@@ -8,7 +8,7 @@
  */
 #include "homa_heap.h"
 
-/* Join two trees whose roots have neither parent nor siblings. */
+/* Joins two trees whose roots have neither parent nor siblings. */
 static struct homa_heap_node *homa_heap_meet(struct homa_heap_node *a,
 					     struct homa_heap_node *b)
 {
@@ -27,7 +27,7 @@ static struct homa_heap_node *homa_heap_meet(struct homa_heap_node *a,
 	return a;
 }
 
-/* Take the subtree of @node, which is not the root, out of its tree. */
+/* Takes the subtree of @node, which is not the root, out of its tree. */
 static void homa_heap_cut(struct homa_heap_node *node)
 {
 	if (node->prev->child == node)
@@ -40,7 +40,7 @@ static void homa_heap_cut(struct homa_heap_node *node)
 	node->prev = NULL;
 }
 
-/* Join a list of siblings into one tree; NULL if there are none. */
+/* Joins a list of siblings into one tree; NULL if there are none. */
 static struct homa_heap_node *homa_heap_pair(struct homa_heap_node *first)
 {
 	struct homa_heap_node *pairs = NULL;
@@ -58,7 +58,8 @@ static struct homa_heap_node *homa_heap_pair(struct homa_heap_node *first)
 			b->prev = NULL;
 			a = homa_heap_meet(a, b);
 		}
-		/* A root's next is free to chain the pairs, last one first. */
+		/* The next pointer of a root is free, so it chains the pairs, last one
+		 * first. */
 		a->next = pairs;
 		pairs = a;
 	}
@@ -77,7 +78,7 @@ static struct homa_heap_node *homa_heap_pair(struct homa_heap_node *first)
 	return root;
 }
 
-/* Take @node out; it keeps no children. */
+/* Takes @node out; @node keeps no children. */
 static void homa_heap_detach(struct homa_heap *heap, struct homa_heap_node *node)
 {
 	struct homa_heap_node *rest = homa_heap_pair(node->child);

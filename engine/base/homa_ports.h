@@ -21,7 +21,7 @@ struct homa_ports {
 	u64 full[HOMA_PORT_WORDS / 64];
 };
 
-/** homa_ports_take() - @port, below HOMA_PORTS, is in use */
+/** homa_ports_take() - note that @port, below HOMA_PORTS, is in use */
 static inline void homa_ports_take(struct homa_ports *ports, u32 port)
 {
 	u64 *word = &ports->taken[port / 64];
@@ -31,15 +31,15 @@ static inline void homa_ports_take(struct homa_ports *ports, u32 port)
 		ports->full[port / 4096] |= 1ull << port / 64 % 64;
 }
 
-/** homa_ports_free() - @port is in use no longer */
+/** homa_ports_free() - note that @port is not in use any more */
 static inline void homa_ports_free(struct homa_ports *ports, u32 port)
 {
 	ports->taken[port / 64] &= ~(1ull << port % 64);
 	ports->full[port / 4096] &= ~(1ull << port / 64 % 64);
 }
 
-/** homa_ports_next() - the first free port from @from, below HOMA_PORTS, on, going
- *  round; HOMA_PORTS: none. */
+/** homa_ports_next() - return the first free port from @from, below HOMA_PORTS, on, going
+ *  round; HOMA_PORTS: there is none. */
 static inline u32 homa_ports_next(const struct homa_ports *ports, u32 from)
 {
 	u64 free = ~ports->taken[from / 64] & ~0ull << from % 64;

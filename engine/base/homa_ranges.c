@@ -37,7 +37,7 @@ void homa_ranges_release(struct homa_rangeset *set, struct homa_range **spare)
 	set->end = 0;
 }
 
-/* Everything in [start, end) is beyond the end of the set, with a hole. */
+/* Adds [start, end), which lies beyond the end of the set and leaves a gap before it. */
 static int homa_ranges_beyond(struct homa_rangeset *set, u32 start, u32 end,
 			      struct homa_range **spare)
 {
@@ -56,7 +56,7 @@ static int homa_ranges_beyond(struct homa_rangeset *set, u32 start, u32 end,
 	return (int)(end - start);
 }
 
-/* [start, end) lies strictly inside the gap at *link: split it. */
+/* Adds [start, end), which lies strictly inside the gap at *link and splits it. */
 static int homa_ranges_split(struct homa_rangeset *set, struct homa_range **link,
 			     u32 start, u32 end, struct homa_range **spare)
 {

@@ -47,7 +47,7 @@ static inline void homa_ranges_init(struct homa_rangeset *set)
 /** homa_ranges_release() - give all nodes to @spare and empty the set */
 void homa_ranges_release(struct homa_rangeset *set, struct homa_range **spare);
 
-/* homa_ranges_add() for anything but the next bytes in order. */
+/* Does homa_ranges_add() for anything but the next bytes in order. */
 int homa_ranges_add_slow(struct homa_rangeset *set, u32 start, u32 end,
 			 struct homa_range **spare, u32 *fresh_start,
 			 u32 *fresh_end);
@@ -79,13 +79,13 @@ static inline int homa_ranges_add(struct homa_rangeset *set, u32 start, u32 end,
 				    fresh_end);
 }
 
-/** homa_ranges_in_order() - how many bytes from the start have no gap */
+/** homa_ranges_in_order() - return how many bytes from the start have no gap */
 static inline u32 homa_ranges_in_order(const struct homa_rangeset *set)
 {
 	return set->first ? set->first->start : set->end;
 }
 
-/** struct homa_ranges_iter - where an iteration over missing ranges stands */
+/** struct homa_ranges_iter - the position of an iteration over missing ranges */
 struct homa_ranges_iter {
 	const struct homa_range *next;
 	u32 tail;

@@ -20,7 +20,7 @@ void homa_table_init(struct homa_table *table, struct homa_list *base,
 		segments[i] = NULL;
 }
 
-/* One bucket more; half of another's nodes move there. */
+/* Takes one more bucket into use; half of the nodes of another bucket move there. */
 static void homa_table_split(struct homa_table *table,
 			     u32 (*hash_of)(const struct homa_list *node))
 {

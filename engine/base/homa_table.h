@@ -17,7 +17,7 @@
  * struct homa_segment - buckets that a table gets while it grows
  * @next: links the segment into a list of spare ones, while no table has it.
  * @pad: is never written. Who walks a bucket without its lock may take the bucket itself
- *	for an object that embeds a node, and then reads so many bytes before it.
+ *	for an object that embeds a node, and then reads this padding before the bucket.
  * @bucket: the heads of the lists of nodes; the table's owner writes them.
  */
 struct homa_segment {
@@ -51,7 +51,10 @@ struct homa_table {
 void homa_table_init(struct homa_table *table, struct homa_list *base,
 		     u32 first, struct homa_segment **segments, u32 limit);
 
-/** homa_table_bucket() - one of them, @index < size; without the lock, any */
+/**
+ * homa_table_bucket() - return the bucket @index, which is less than size; a caller without
+ * the lock may pass any index
+ */
 static inline struct homa_list *homa_table_bucket(const struct homa_table *table,
 						  u32 index)
 {
@@ -60,8 +63,8 @@ static inline struct homa_list *homa_table_bucket(const struct homa_table *table
 	if (likely(index < table->first))
 		return &table->base[index];
 	index -= table->first;
-	/* Who holds no lock may come before the segment, or see a mask and a size that
-	 * do not belong together. */
+	/* A caller without the lock may come before the segment, or see a mask and a size
+	 * that do not belong together. */
 	if (unlikely(index / HOMA_SEGMENT_BUCKETS >= table->limit))
 		return table->base;
 	segment = HOMA_READ_ONCE(table->segments[index / HOMA_SEGMENT_BUCKETS]);
@@ -70,7 +73,7 @@ static inline struct homa_list *homa_table_bucket(const struct homa_table *table
 	return (struct homa_list *)&segment->bucket[index % HOMA_SEGMENT_BUCKETS];
 }
 
-/** homa_table_find() - the bucket for nodes of hash @hash, whose low bits decide */
+/** homa_table_find() - return the bucket for nodes of hash @hash, whose low bits decide */
 static inline struct homa_list *homa_table_find(const struct homa_table *table,
 						u32 hash)
 {

@@ -37,8 +37,8 @@ void homa_wheel_del(struct homa_wheel *wheel, struct homa_wheel_node *node)
 	wheel->count--;
 }
 
-/* First slot of a level with nodes, as a number that counts on from 0; there are
- * some. */
+/* Returns the first slot of a level that has nodes, as a number that counts on from 0. One
+ * slot has some. */
 static u64 homa_wheel_first(const struct homa_wheel *wheel, int level)
 {
 	u64 begin = wheel->base >> level * HOMA_WHEEL_BITS;
@@ -51,8 +51,8 @@ static u64 homa_wheel_first(const struct homa_wheel *wheel, int level)
 	return begin + (u32)homa_ctz64(occupied);
 }
 
-/* The tick at which something comes out, on which level; the coarse one first, for
- * what is in it may belong into the same fine slot. */
+/* Returns the tick at which the next node comes out, and writes the level to *level. The
+ * coarse level goes first, because its nodes may belong into the same fine slot. */
 static u64 homa_wheel_due(const struct homa_wheel *wheel, int *level)
 {
 	u64 fine = UINT64_MAX, coarse = UINT64_MAX;
@@ -65,7 +65,7 @@ static u64 homa_wheel_due(const struct homa_wheel *wheel, int *level)
 	return homa_min_u64(fine, coarse);
 }
 
-/* Nobody need have looked for long: the base goes on, as far as no node waits. */
+/* Moves the base on to @tick, but not beyond a slot that has nodes. */
 static void homa_wheel_turn(struct homa_wheel *wheel, u64 tick)
 {
 	int level;
@@ -115,7 +115,8 @@ struct homa_wheel_node *homa_wheel_pop(struct homa_wheel *wheel, u64 now)
 		wheel->base = homa_max_u64(wheel->base, tick);
 		return NULL;
 	}
-	/* Not beyond @due: its other nodes are still to come. */
+	/* The base is not moved beyond @due, because other nodes of that slot are still to
+	 * come out. */
 	wheel->base = due;
 	slot = due >> level * HOMA_WHEEL_BITS;
 	first = homa_list_first(&wheel->slot[level][slot % HOMA_WHEEL_SLOTS]);

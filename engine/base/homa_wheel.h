@@ -14,7 +14,7 @@
 
 #include "homa_list.h"
 
-/* tests/cbmc has a smaller one, for what does not depend on it. */
+/* tests/cbmc uses a smaller number, because what it checks does not depend on it. */
 #ifndef HOMA_WHEEL_BITS
 #define HOMA_WHEEL_BITS 6
 #endif
@@ -52,12 +52,7 @@ struct homa_wheel {
 	struct homa_list slot[HOMA_WHEEL_LEVELS][HOMA_WHEEL_SLOTS];
 };
 
-/**
- * homa_wheel_init() - an empty wheel
- * @tick_ns: resolution, rounded up to a power of two; the horizon is
- *	64 * 63 of it.
- * @now: ns.
- */
+/** homa_wheel_init() - make an empty wheel */
 void homa_wheel_init(struct homa_wheel *wheel, u64 tick_ns, u64 now);
 
 /** homa_wheel_node_init() - make @node wait for nothing */

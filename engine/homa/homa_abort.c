@@ -7,9 +7,10 @@
 #include "homa_impl.h"
 
 /*
- * The server need not keep a request that nobody waits for. One packet, which is
- * the one that a server knows from clients that have restarted; half of the link's
- * queue is left to others, and a server that was not told asks (homa_timer.c).
+ * Tells the server that nobody waits for @rpc any more, so that it need not keep the
+ * request. One packet is sent, the one that a server also gets from clients that have
+ * restarted. Half of the link's queue is left to others; a server that was not told asks
+ * (homa_timer.c).
  */
 void homa_rpc_tell_server(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
@@ -89,7 +90,8 @@ int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget)
 		homa_rpc_put(ctx, rpc);
 	} while (budget-- > 1);
 	homa_rx_flush(ctx);
-	/* Gone already, if the host did not look at what the last call said. */
+	/* The socket is gone already if the host did not look at the result of the last
+	 * call. */
 	return homa_ref_drop_last(&sock->refs) || !homa_ref_read(&sock->refs) ?
 		       0 :
 		       -HOMA_EAGAIN;

@@ -14,9 +14,9 @@
 
 #include "homa_owner.h"
 
-/* The wait is at most so many times need_ack_us. */
+/* Longest wait, as a multiple of need_ack_us. */
 #define HOMA_ACK_PATIENCE 16u
-/* A new delay counts for one part in so many of the average. */
+/* A new delay counts in the average by 1 part in this many. */
 #define HOMA_ACK_WEIGHT 8
 
 void homa_ack_came(struct homa_ctx *ctx, const struct homa_rpc *rpc)
@@ -26,12 +26,13 @@ void homa_ack_came(struct homa_ctx *ctx, const struct homa_rpc *rpc)
 	s32 average = HOMA_READ_ONCE(rpc->peer->ack_delay);
 	s32 more = ((s32)homa_min_u64(delay, 0xff) - average) / HOMA_ACK_WEIGHT;
 
-	/* Two CPUs that write at once lose one of two samples. */
+	/* If two CPUs write at once, one of two samples is lost. */
 	if (unlikely(more))
 		HOMA_WRITE_ONCE(rpc->peer->ack_delay, (u8)(average + more));
 }
 
-/* Is so much in use that an RPC that waits for its ack may keep another from beginning? */
+/* Do the owner or the peer use so much that an RPC that waits for its ack may keep another
+ * from beginning? */
 static bool homa_ack_urgent(const struct homa_engine *engine,
 			    const struct homa_rpc *rpc)
 {

@@ -34,7 +34,8 @@ void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_busy_wait(ctx, rpc, homa_ask_after(rpc, base, HOMA_DOUBLINGS));
 }
 
-/* Its deadline may be many intervals away, as it was patient. */
+/* Moves the deadline of @rpc to the next RESEND interval, because it may have been many
+ * intervals away. */
 HOMA_RARE void homa_patience_ends(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	u64 due = ctx->now + HOMA_READ_ONCE(rpc->link->derived.resend_ns);
@@ -50,7 +51,7 @@ void homa_busy_ends(struct homa_rpc *rpc)
 	struct homa_peer *peer = rpc->peer;
 
 	rpc->flags &= (u8)~HOMA_RPC_BUSY;
-	/* No turn is ahead any more. */
+	/* The RPC has no turn any more for which it would wait. */
 	rpc->probe_at = homa_min_u64(rpc->probe_at, rpc->heard_at);
 	homa_lock(&peer->lock);
 	peer->num_busy--;

@@ -10,8 +10,8 @@
 #include "homa_life.h"
 #include "homa_owner.h"
 
-/* How many RPCs a client may have open before it asks for short unscheduled
- * responses (SIGCOMM'18 section 3.6). What others have open is not its concern. */
+/* Notes that the client has many RPCs open, if so, and so asks for short unscheduled
+ * responses (SIGCOMM'18 section 3.6). RPCs of other owners do not count. */
 static void homa_incast_mark(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	const struct homa_params *params = &ctx->engine->params;
@@ -24,8 +24,8 @@ static void homa_incast_mark(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_count(ctx, HOMA_M_incast_marked, 1);
 }
 
-/* How long the application waits, for the server to know; rounded up. What is longer
- * than the field holds is as good as for ever. */
+/* Writes for the server how long the application waits, rounded up. A time that the field
+ * cannot hold counts as for ever. */
 HOMA_RARE static void homa_within(const struct homa_ctx *ctx,
 				  struct homa_rpc *rpc, u64 deadline)
 {
@@ -60,7 +60,7 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	hash = homa_client_hash(ctx->engine, id);
 	shard = homa_shard_at(engine, hash);
 	homa_lock(&shard->lock);
-	/* Who finds the RPC by its id must find one. */
+	/* No other RPC may have the id that the caller has chosen. */
 	if (send->id)
 		taken = (id & 1) || homa_rpc_find(shard, hash, id, NULL);
 	if (likely(!taken))
@@ -103,8 +103,8 @@ static void homa_rpc_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_rpc_arm(rpc, ctx->now + homa_ack_wait(ctx, rpc));
 }
 
-/* Finds the taken request that is to be answered; shard locked. NULL: it is gone, or
- * *@err is not 0, as it was answered already. */
+/* Finds the taken request that is to be answered; shard locked. NULL: the RPC is gone, or
+ * it was answered already and *@err is not 0. */
 static inline struct homa_rpc *homa_rpc_to_answer(struct homa_shard *shard,
 						  struct homa_handle handle,
 						  int *err)

@@ -122,7 +122,7 @@ void homa_ctrl_again(struct homa_ctx *ctx, const struct homa_tx_desc *desc)
 	struct homa_packet p;
 	u32 i;
 
-	/* Our own bytes: the ring keeps values, not packets. */
+	/* These are bytes that this host has written, so decoding cannot fail. */
 	if (homa_packet_decode(&p, desc->hdr, desc->hdr_len))
 		return;
 	ctrl = homa_ctrl_to(ctx, desc->link, &desc->dst, p.hdr.type);

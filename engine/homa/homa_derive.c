@@ -15,32 +15,34 @@
 #include "homa_impl.h"
 
 #define HOMA_RTT_EPOCH_NS 1000000000ull
-/* Longer samples of a round trip are taken for stalls. */
+/* Longest sample of a round trip, in ns; a longer one counts as a stall. */
 #define HOMA_RTT_MAX_NS 1000000000ull
-/* Guess of the time that software takes in a round trip, at both hosts together. */
+/* Guess of the time that software takes in a round trip, at both hosts together, in ns. */
 #define HOMA_GUESS_SOFTWARE_NS 20000u
-/* A measured round trip counts up to so many times the guessed one. */
+/* Most times the guessed round trip that a measured one counts. */
 #define HOMA_GUESS_FACTOR 4
 #define HOMA_RTT_BYTES_MIN 10000u
 #define HOMA_RTT_BYTES_MAX 1000000u
-/* Unknown rate: a virtual device, as fast as memory; the module's settings for
- * 100 Gbps, which let GSO units grow long. */
+/* Values for a link of unknown rate, which is a virtual device, as fast as memory: those of
+ * the module for 100 Gbps, with which GSO units grow long. */
 #define HOMA_RTT_BYTES_UNKNOWN 60000u
 #define HOMA_INCOMING_UNKNOWN 1600000u
-/* From 10 Gbps on max_incoming is at least so many bytes. */
+/* Least max_incoming of a link of at least HOMA_FAST_MBPS whose round trip is not measured,
+ * in bytes. */
 #define HOMA_INCOMING_FAST 400000u
-/* It is at least so many once the round trip is known. */
+/* The same if the round trip is measured, in bytes. */
 #define HOMA_INCOMING_MEASURED 200000u
 #define HOMA_FAST_MBPS 10000u
 #define HOMA_FIFO_MAX 50000u
 #define HOMA_RESEND_MIN_NS 5000000ull
 #define HOMA_RESEND_MAX_NS 50000000ull
 #define HOMA_RESEND_WAITS 14
-/* So many RESEND intervals pass before anybody gives up or forgets. */
+/* Number of RESEND intervals that fit into the times after which an RPC is given up or
+ * forgotten. */
 #define HOMA_RESEND_TRIES 4
 #define HOMA_TIMEOUT_MIN_NS 100000000ull
 
-/* Time on the wire of @bytes at the link's full rate, ns. */
+/* Returns the time on the wire of @bytes at the link's full rate, in ns. */
 static u64 homa_wire_ns(u64 bytes, u32 rate_mbps)
 {
 	return homa_div64(bytes * 8000, rate_mbps);
@@ -55,15 +57,16 @@ static u64 homa_round_trip_ns(const struct homa_link *link, u32 measured_ns)
 
 	if (params->rtt_us)
 		return params->rtt_us * 1000ull;
-	/* A sample contains the time the server's application took. If that is
-	 * never short, it must not pass for the network's. */
+	/* A sample contains the time that the server's application took. Samples are
+	 * bounded in case every application takes long. */
 	if (measured_ns)
 		return homa_min_u64(measured_ns, HOMA_GUESS_FACTOR * guess);
 	return guess;
 }
 
-/* Three packets on top: one being received, one being sent, one in the switch
- * are there whatever the round trip of a short message is. */
+/* Returns the bytes that a round trip takes on the link. Three packets are added, because
+ * one is being received, one being sent and one in the switch whatever the round trip of a
+ * short message is. */
 static u32 homa_rtt_bytes(const struct homa_link *link, u32 measured_ns)
 {
 	const struct homa_params *params = &link->engine->params;
@@ -103,13 +106,13 @@ static u32 homa_max_incoming(const struct homa_link *link, u32 rtt_bytes,
 }
 
 /*
- * What of max_incoming is kept for the best message, so that a short one that
- * appears can be granted at once although others have their windows. On slow
- * links, simulated as for homa_resend_ns(), half of it let none be dropped of
- * what was one in a thousand before and quartered the slowdown of those it had
- * hit. On fast ones it costs more than it brings: with more room the next
- * message's packets keep the last ones of the best, granted at a lower level
- * earlier, waiting in the switch. The SIGCOMM'18 rule has no limit to divide.
+ * Returns the bytes of max_incoming that are kept for the best message, so that a short one
+ * that appears can be granted at once although others have their windows. On slow links,
+ * simulated as for homa_resend_ns(), half of it let none be dropped of what was one in a
+ * thousand before and quartered the slowdown of those it had hit. On fast ones it costs
+ * more than it brings: with more room the next message's packets keep the last ones of the
+ * best, granted at a lower level earlier, waiting in the switch. The SIGCOMM'18 rule has no
+ * limit to divide.
  */
 static u32 homa_reserved(const struct homa_link *link, u32 max_incoming)
 {
@@ -124,9 +127,9 @@ static u32 homa_reserved(const struct homa_link *link, u32 max_incoming)
 }
 
 /*
- * Who asks for the first time when the other end has given the RPC up, or when a
- * request may not be sent again any more (homa_rx_unknown()), loses an RPC with
- * every message that is lost whole. Questions that are early cost little.
+ * Returns the longest RESEND interval, in ns. If a host first asked when the other end has
+ * given the RPC up, or when a request may not be sent again any more (homa_rx_unknown()),
+ * every message that is lost whole would cost an RPC. Early questions cost little.
  */
 static u64 homa_resend_most_ns(const struct homa_params *params)
 {
@@ -141,12 +144,12 @@ static u64 homa_resend_most_ns(const struct homa_params *params)
 }
 
 /*
- * A message may wait for shorter ones for many times what is outstanding here:
- * its last bytes lie in the switch on a low level while others flow on higher
- * ones. Simulated with W3-W5 at 80 % load, 200 Mbit/s and ports of 48 and 150
- * KB, asking after 14 times that rather than 4 times gave a fifth of the
- * RESENDs, whose answers are mostly duplicates at highest priority, a fifth of
- * the drops and better tails. (14 is what leaves 5 ms at 10 Gbps.)
+ * Returns the RESEND interval, in ns. A message may wait for shorter ones for many times
+ * the time that outstanding bytes take: its last bytes lie in the switch on a low level
+ * while others flow on higher ones. Simulated with W3-W5 at 80 % load, 200 Mbit/s and ports
+ * of 48 and 150 KB, asking after 14 times that rather than 4 times gave a fifth of the
+ * RESENDs, whose answers are mostly duplicates at highest priority, a fifth of the drops
+ * and better tails. (14 is what leaves 5 ms at 10 Gbps.)
  */
 static u64 homa_resend_ns(const struct homa_link *link, u32 max_incoming,
 			  u32 rtt_bytes)
@@ -176,10 +179,10 @@ static u64 homa_timeout_ns(const struct homa_link *link, u64 resend_ns)
 }
 
 /*
- * How long a client may start a request again, and how long a new server
- * distrusts such requests: the same at hosts with the same settings and link
- * rate, so measured round trips must not enter; and no longer than a server
- * remembers what it has executed.
+ * Returns for how long a client may start a request again, and a new server distrusts such
+ * requests, in ns. Hosts with the same settings and link rate need the same value, so
+ * measured round trips must not enter; and it is no longer than a server remembers what it
+ * has executed.
  */
 static u64 homa_restart_ns(const struct homa_link *link)
 {
@@ -195,7 +198,8 @@ static u64 homa_restart_ns(const struct homa_link *link)
 	return ns;
 }
 
-/* The setting, but at least two full packets, else a slow link would idle. */
+/* Returns the setting, but at least the time of two full packets, else a slow link would
+ * idle; in ns. */
 static u64 homa_backlog_ns(const struct homa_link *link, u32 ps_per_byte)
 {
 	u64 packet = link->mtu + HOMA_ETH_HEADER + HOMA_WIRE_OVERHEAD;
@@ -219,7 +223,7 @@ void homa_link_derive(struct homa_link *link)
 	if (link->rate_mbps) {
 		u64 usable = (u64)link->rate_mbps * params->max_link_usage;
 
-		/* 8e12 ps a second over 1e6 * rate * percent / 100. */
+		/* A byte takes 8e12 ps divided by 1e6 * rate * percent / 100. */
 		ps_per_byte = (u32)homa_div64(800000000ull + usable / 2, usable);
 		ps_per_byte = homa_max_u32(ps_per_byte, 1);
 	}
@@ -239,7 +243,7 @@ void homa_link_derive(struct homa_link *link)
 	HOMA_WRITE_ONCE(derived->restart_ns, homa_restart_ns(link));
 }
 
-/* Take in a sample that the fast path found interesting; link locked. */
+/* Takes in a sample of a round trip that the fast path found interesting; link locked. */
 static void homa_rtt_update(struct homa_link *link, u64 now, u32 ns)
 {
 	u32 best, used = link->rtt_ns;

@@ -232,8 +232,8 @@ static void homa_guard_set(struct homa_engine *engine)
 	const struct homa_params *params = &engine->params;
 	u64 us = params->restart_guard_us;
 
-	/* A client that met our past life gives up within its timeout and a
-	 * quarter (homa_timer.c); only then may its requests count as new. */
+	/* A client that met the former life of this server gives up within its timeout and
+	 * a quarter (homa_timer.c); only after that may its requests count as new. */
 	if (!us)
 		us = (params->timeout_us ? params->timeout_us : 100000) * 5ull /
 		     4;
@@ -273,8 +273,8 @@ int homa_engine_init(struct homa_engine *engine, const struct homa_limits *limit
 	engine->params = *params;
 	engine->limits = *limits;
 	engine->seeds = *seeds;
-	/* A restarted engine starts elsewhere, so its ids do not meet those of its
-	 * past life. */
+	/* A restarted engine begins with other ids, so that they do not meet those of its
+	 * former life. */
 	engine->id_epoch = (seeds->id >> 1 & ~1ull) + 2;
 	engine->next_port = (u16)seeds->port;
 	engine->start = now;
@@ -320,7 +320,8 @@ void homa_ctx_init(struct homa_ctx *ctx, struct homa_engine *engine, u32 cpu)
 	memset(ctx, 0, sizeof(*ctx));
 	ctx->engine = engine;
 	ctx->cpu = cpu;
-	/* Zeros are an address, too, and its key is as secret as any. */
+	/* An address of zeros is valid, so the key that belongs to it must be secret,
+	 * too. */
 	memset(&zero, 0, sizeof(zero));
 	homa_addr_key_new(ctx, &zero);
 }

@@ -36,7 +36,7 @@ static void homa_fill_info(struct homa_rpc *rpc, struct homa_msg_info *info)
 	info->length = 0;
 	info->num_pages = 0;
 	info->id = rpc->id;
-	info->cookie = rpc->cookie; /* or the deadline */
+	info->cookie = rpc->cookie; /* with a request it is the deadline */
 	info->peer = rpc->peer->addr;
 	info->peer_port = rpc->dport;
 	if (rpc->state == HOMA_RPC_FAILED) {
@@ -91,7 +91,7 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 {
 	struct homa_rx_message *m = &pkt->message;
 
-	/* All of it has come once already: somebody copies it now. */
+	/* The whole message has come once already, and another caller copies it now. */
 	if (rpc->in.received || !HOMA_READ_ONCE(rpc->sock->give) ||
 	    !(rpc->flags & HOMA_RPC_OWN_PAGES) || rpc->flags & HOMA_RPC_PRIVATE)
 		return false;
@@ -100,7 +100,7 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	    unlikely(!homa_addr_equal(pkt->src, &rpc->peer->addr)))
 		return false;
 	homa_count(ctx, HOMA_M_rx_fresh_bytes, rpc->in.length);
-	/* After a START_MSG the grant scheduler has it, and looks. */
+	/* After a START_MSG the grant scheduler has the message, and reads this. */
 	HOMA_WRITE_ONCE(rpc->in.received, rpc->in.length);
 	rpc->copied = rpc->in.length;
 	rpc->flags &= 0xff ^ HOMA_RPC_OWN_PAGES;
@@ -119,7 +119,7 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	pkt->whole = true;
 	m->sock = rpc->sock;
 	m->handle = homa_rpc_handle(rpc);
-	m->cookie = rpc->cookie; /* or the deadline */
+	m->cookie = rpc->cookie; /* with a request it is the deadline */
 	m->page = rpc->pages[0];
 	m->peer_port = rpc->dport;
 	m->kind = HOMA_EV_REQUEST;

@@ -38,7 +38,8 @@
  * @window: bytes that one message may have outstanding.
  * @quantum: bytes for which a GRANT is worth sending.
  * @packet: message bytes of a packet.
- * @grid: grants of the message at hand end on a multiple of so many bytes: 1 or a packet's.
+ * @grid: number of bytes on a multiple of which grants of the present message end: 1 or a
+ *	packet's.
  * @rtt_bytes: bytes at a message's end that are granted at unscheduled priority; 0: none.
  * @levels: number of levels for scheduled bytes.
  * @exception: this run may still grant once beyond @max_incoming.
@@ -91,7 +92,8 @@ void homa_grant_add(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 	if (in->counted || (in->granted >= in->length && in->length <= link->mtu))
 		return;
-	/* A sender cannot make us expect more than it should have sent. */
+	/* A sender cannot raise the bytes that we expect above those that it should have
+	 * sent. */
 	pending = homa_min_u32(pending, HOMA_READ_ONCE(link->derived.rtt_bytes));
 	in->accounted = in->granted - pending;
 	in->counted = true;
@@ -131,7 +133,7 @@ void homa_grant_remove(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		homa_grant_due(ctx, link);
 }
 
-/* Accounts bytes that have arrived, if they are worth it, and notes if a grant may be. */
+/* Accounts bytes that have arrived, if they are enough, and notes if a grant may be due. */
 static void homa_grant_account(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			       u32 granted, u8 state)
 {
@@ -189,7 +191,8 @@ static void homa_grant_emit(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	homa_grant_tail_note(in, priority);
 	if (unlikely(ctx->engine->params.quiet_us))
 		HOMA_WRITE_ONCE(rpc->peer->active_at, ctx->now);
-	/* It was granted these once, and sent them: a GRANT would say nothing new. */
+	/* These bytes were granted before and the sender has sent them, so only a RESEND
+	 * brings them again. */
 	if (unlikely(in->granted < in->again)) {
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
 		ctrl->offset = in->granted;
@@ -207,9 +210,9 @@ static void homa_grant_emit(struct homa_ctx *ctx, struct homa_rpc *rpc,
 }
 
 /*
- * Level of the message at @rank of @active: the highest level in use for the
- * shortest message, and unused levels are the high ones, so that a shorter
- * message that appears can preempt at once (SIGCOMM'18, section 3.4).
+ * Returns the level of the message at @rank of @active messages. The shortest message gets
+ * the highest level in use, and unused levels are the high ones, so that a shorter message
+ * that appears can preempt at once (SIGCOMM'18, section 3.4).
  */
 static u8 homa_grant_level(u32 levels, u32 rank, u32 active)
 {
@@ -218,8 +221,8 @@ static u8 homa_grant_level(u32 levels, u32 rank, u32 active)
 	return top > rank ? (u8)(top - 1 - rank) : 0;
 }
 
-/* The first offset that is not below @to and lies a multiple of @grid beyond what is
- * granted. */
+/* Returns the first offset that is not below @to and lies a multiple of @grid beyond what
+ * is granted. */
 static u64 homa_grant_grid(const struct homa_grant_pass *pass, u32 granted, u64 to)
 {
 	u32 n;
@@ -230,10 +233,8 @@ static u64 homa_grant_grid(const struct homa_grant_pass *pass, u32 granted, u64 
 	return (u64)granted + n - n % pass->grid;
 }
 
-/*
- * How far a message may be granted, given what is outstanding altogether;
- * in->granted if it gets nothing now.
- */
+/* Returns the offset up to which a message may be granted, given what is outstanding
+ * altogether; in->granted if it gets nothing now. */
 static u32 homa_grant_target(const struct homa_link *link,
 			     const struct homa_grantee *in,
 			     struct homa_grant_pass *pass, u32 limit)
@@ -243,7 +244,7 @@ static u32 homa_grant_target(const struct homa_link *link,
 	u64 target = homa_min_u64(homa_grant_grid(pass, granted,
 						  (u64)received + pass->window),
 				  limit);
-	/* A sender may be ahead of its grants: what has come needs no room. */
+	/* A sender may be ahead of its grants: bytes that have come need no room. */
 	bool idle = received >= granted;
 	u32 base = idle ? received : granted;
 	u32 step, least;
@@ -258,7 +259,7 @@ static u32 homa_grant_target(const struct homa_link *link,
 	if (step <= room || !step)
 		return (u32)target;
 	pass->limited = true;
-	/* Rather wait than split the bytes into crumbs. */
+	/* The message waits rather than get a grant of a few bytes. */
 	least = homa_min_u32(step, idle ? pass->packet : pass->quantum);
 	if (room >= least)
 		return base + (u32)room;
@@ -285,7 +286,8 @@ static void homa_grant_one(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 rank,
 			     1;
 	if (pass->rtt_bytes) {
 		if (in->length - in->granted > pass->rtt_bytes) {
-			/* Two levels need two grants; stop at the border. */
+			/* Bytes on two levels need two grants, so the first ends at the
+			 * border. */
 			limit = in->length - pass->rtt_bytes;
 			limit = (u32)homa_min_u64(homa_grant_grid(pass,
 								  in->granted,
@@ -311,7 +313,7 @@ static void homa_grant_one(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 rank,
 	pass->limited |= limited;
 }
 
-/* Message bytes that each packet on @link can carry at least. */
+/* Returns the message bytes that each packet on @link can carry at least. */
 static u32 homa_grant_packet(const struct homa_link *link)
 {
 	return link->mtu > 2 * HOMA_MAX_HEADERS ? link->mtu - HOMA_MAX_HEADERS :
@@ -347,8 +349,8 @@ static void homa_grant_measure(struct homa_ctx *ctx, struct homa_link *link,
 }
 
 /*
- * A share for the oldest message, out of order and beyond max_incoming, so
- * that long messages advance under overload (ATC'21, section 3.2).
+ * Grants a share to the oldest message, out of order and beyond max_incoming, so that long
+ * messages advance under overload (ATC'21, section 3.2).
  */
 static void homa_grant_fifo(struct homa_ctx *ctx, struct homa_link *link,
 			    const struct homa_grant_pass *pass)
@@ -363,7 +365,8 @@ static void homa_grant_fifo(struct homa_ctx *ctx, struct homa_link *link,
 	u32 received;
 	bool late;
 
-	/* Bytes at rate / 1000 * fraction; 8e6 / rate ns carry 1000 bytes. */
+	/* The interval is the time in which grant_fifo_fraction thousandths of the rate
+	 * carry the increment; 1000 bytes take 8e6 / rate ns. */
 	interval = homa_div64(increment * 8000000ull,
 			      (u64)rate * params->grant_fifo_fraction);
 	/* Grants were not continuously wanted: there is no overload. */

@@ -47,7 +47,8 @@ static u64 homa_peer_key(const struct homa_peer *peer,
 	return (u64)peer->slots << 32 | best->key;
 }
 
-/* Moves the peer in the heap to where its slots and its best waiting message want it. */
+/* Moves the peer in the heap to the place that follows from its slots and its best waiting
+ * message. */
 static void homa_peer_requeue(struct homa_grants *grants, struct homa_peer *peer)
 {
 	struct homa_heap_node *best = homa_heap_min(&peer->waiting);
@@ -72,7 +73,7 @@ static void homa_peer_requeue(struct homa_grants *grants, struct homa_peer *peer
 	peer->grant_heap = 1;
 }
 
-/* The next four functions leave it to their caller to move the peer. */
+/* The next four functions do not move the peer in the heap; their callers do. */
 static void homa_waiting_insert(struct homa_grants *grants, struct homa_rpc *rpc)
 {
 	struct homa_grantee *in = &rpc->in;
@@ -125,9 +126,9 @@ static void homa_demote(struct homa_grants *grants, struct homa_rpc *rpc)
 }
 
 /*
- * The active message that would be chosen last. It has the most bytes to
- * receive of those whose peers have the most slots, because it is the last
- * one of its peer. With @peer: the last one of that peer.
+ * Returns the active message that would be chosen last. It has the most bytes to receive of
+ * those whose peers have the most slots, because it is the last one of its peer. With
+ * @peer: the last one of that peer.
  */
 static struct homa_rpc *homa_worst(const struct homa_grants *grants,
 				   const struct homa_peer *peer)
@@ -208,7 +209,7 @@ static bool homa_settle(struct homa_ctx *ctx, struct homa_grants *grants, u32 ma
 			u64 key;
 
 			worst = homa_worst(grants, NULL);
-			/* Of n slots the last one has rank n - 1. */
+			/* The last of n slots has rank n - 1. */
 			key = (u64)(worst->peer->slots - 1u) << 32 |
 			      homa_to_receive(&worst->in);
 			if (!homa_worse(key, worst->in.birth, first->key,

@@ -7,7 +7,8 @@
  */
 #include "homa_rx.h"
 
-/* No path gets a smaller MTU, in bytes; the kernel has the same limits. */
+/* Least MTU that an ICMP error can give a path, in bytes; the kernel has the same
+ * limits. */
 #define HOMA_MIN_MTU_V4 552u
 #define HOMA_MIN_MTU_V6 1280u
 
@@ -40,8 +41,8 @@ void homa_icmp(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
 	if (!rpc)
 		return;
 	shard = rpc->shard;
-	/* Once a response has begun, the server has existed; an error that
-	 * arrives now is late. A server's RPC ends with its client's port only. */
+	/* Once a response has begun, the server existed, so an error that arrives now is
+	 * late. The RPC of a server ends only if its client's port does not exist. */
 	if (homa_rpc_is_client(rpc) && rpc->state == HOMA_RPC_OUTGOING) {
 		homa_count(ctx, HOMA_M_icmp_errors, 1);
 		homa_rpc_fail(ctx, rpc, error);

@@ -43,7 +43,7 @@ void homa_life_begin(struct homa_rpc *rpc)
 	rpc->life = HOMA_READ_ONCE(rpc->peer->life);
 }
 
-/* Notes that @rpc, and the next RPCs with its peer, are for this life of the server. */
+/* Notes that @rpc, and the next RPCs with its peer, belong to this life of the server. */
 static void homa_life_is(struct homa_rpc *rpc, u32 life)
 {
 	HOMA_WRITE_ONCE(rpc->life, life);
@@ -72,7 +72,7 @@ bool homa_life_again(const struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 	if (!life || life == rpc->life)
 		return true;
-	/* What waited while we slept may be older than it looks. */
+	/* If this host slept, a packet that waited meanwhile is older than it looks. */
 	if (!homa_out_never_left(&rpc->out) &&
 	    (rpc->slept || age + age / 512 >= up)) {
 		HOMA_WRITE_ONCE(rpc->peer->life, life);

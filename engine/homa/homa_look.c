@@ -30,7 +30,7 @@ static u8 homa_look_phase(const struct homa_rpc *rpc)
 	}
 }
 
-/* Shard locked; takes the link's lock. */
+/* Writes what tools see of an RPC to @look. Shard locked; takes the link's lock. */
 static void homa_look_fill(struct homa_rpc *rpc, struct homa_rpc_look *look)
 {
 	memset(look, 0, sizeof(*look));
@@ -78,7 +78,7 @@ int homa_rpc_look(struct homa_ctx *ctx, struct homa_handle handle,
 	return rpc ? 0 : -HOMA_EINVAL;
 }
 
-/* Writes as much of one bucket as fits; false: there is more of it. */
+/* Writes as much of one bucket as fits; false: some of it is left. */
 static bool homa_look_bucket(struct homa_list *head, struct homa_look_cursor *at,
 			     const struct homa_sock *sock,
 			     struct homa_rpc_look *out, u32 max, u32 *n)
@@ -132,7 +132,7 @@ u32 homa_rpcs_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 	return n;
 }
 
-/* Stripe locked; takes the peer's lock. */
+/* Writes what tools see of a peer. Stripe locked; takes the peer's lock. */
 static void homa_peer_look_fill(struct homa_ctx *ctx, struct homa_peer *peer,
 				struct homa_peer_look *look)
 {
@@ -140,7 +140,7 @@ static void homa_peer_look_fill(struct homa_ctx *ctx, struct homa_peer *peer,
 	look->addr = peer->addr;
 	look->link = peer->link;
 	look->rpcs = homa_ref_read(&peer->refs) - 1;
-	/* Another thread whose clock was read later may have looked for it since. */
+	/* Another thread whose clock was read later may have used the peer since. */
 	look->idle_ms = homa_since_ms((u32)homa_div64(ctx->now, 1000000),
 				      HOMA_READ_ONCE(peer->used_at_ms));
 	look->seg_size = HOMA_READ_ONCE(peer->mtu_seg);
@@ -218,7 +218,7 @@ u32 homa_link_withheld(struct homa_link *link)
 
 	homa_lock(&grants->lock);
 	first = homa_heap_min(&grants->peers);
-	/* The key's upper half: how many of the peer's messages are active. */
+	/* The upper half of the key is the number of active messages of the peer. */
 	n = first && !(first->key >> 32) ? grants->num_waiting : 0;
 	homa_unlock(&grants->lock);
 	return n;

@@ -49,7 +49,7 @@ int homa_mates_admit(const struct homa_engine *engine,
 	const struct homa_sock *mate = first;
 	u32 n = 0;
 
-	/* The engine's own account is nobody's in particular. */
+	/* The engine's own account belongs to no user, so its sockets share no port. */
 	if (!first->shared || first->owner != sock->owner ||
 	    sock->owner == &engine->own)
 		return -HOMA_EADDRINUSE;

@@ -16,15 +16,15 @@
 #include "homa_impl.h"
 #include "homa_once.h"
 
-/* A bucket has so many blocks when all blocks are used. */
+/* Number of blocks in each bucket when all blocks are in use. */
 #define HOMA_ONCE_CHAIN 16u
-/* Of so many blocks one is a group's own. */
+/* One in this many blocks is reserved for each group of addresses. */
 #define HOMA_ONCE_OWN 4096u
-/* At most so many expired blocks are freed for each new one. */
+/* Most expired blocks that are freed for each new one. */
 #define HOMA_ONCE_TIDY 2u
-/* At most so many are freed in other stripes if the own one has none. */
+/* Most expired blocks that are freed in other stripes if the own one has none. */
 #define HOMA_ONCE_HELP 16u
-/* At most so many other stripes are looked at for that. */
+/* Most other stripes that are searched for them. */
 #define HOMA_ONCE_LOOKS 4u
 
 static u32 homa_once_buckets(const struct homa_limits *limits)
@@ -65,7 +65,8 @@ void homa_once_init(struct homa_engine *engine, void *mem)
 	}
 }
 
-/* All that concerns one address is in one stripe, wherever its peer entry has gone. */
+/* Returns the stripe of an address. All that concerns the address is there, whatever became
+ * of its peer. */
 static struct homa_once_stripe *homa_once_stripe(struct homa_engine *engine,
 						 u64 addr)
 {
@@ -86,9 +87,9 @@ static u64 *homa_once_word(struct homa_once *once, u64 id, u64 *bit)
 }
 
 /*
- * How long after its end a request may still come again: a client that has not heard
- * the end may start again for restart_ns (homa_rx_unknown()), and that packet may be
- * late by tombstone_ms.
+ * Returns how long after its end a request may still come again, in ms: a client that has
+ * not heard the end may start again for restart_ns (homa_rx_unknown()), and that packet may
+ * be late by tombstone_ms.
  */
 static u32 homa_once_ms(const struct homa_ctx *ctx, const struct homa_link *link)
 {
@@ -111,9 +112,9 @@ static u32 homa_once_own(const struct homa_engine *engine)
 }
 
 /*
- * May a group that has @share blocks have one more? Counts it if it is not its own.
- * Requests that are not @whole yet leave half of what is common to those that are:
- * a first packet costs its sender nothing.
+ * May a group that has @share blocks have one more? Counts the block if it is beyond those
+ * that are reserved for the group. Requests that are not @whole yet leave half of what is
+ * common to those that are: a first packet costs its sender nothing.
  */
 static bool homa_once_may(struct homa_engine *engine, u32 share, bool whole)
 {
@@ -149,7 +150,7 @@ static void homa_once_put(struct homa_ctx *ctx, struct homa_once_stripe *stripe,
 	ctx->spare_ranges++;
 }
 
-/* At most @budget expired blocks become spare; returns how many are left of it. */
+/* Frees at most @budget expired blocks; returns how much of the budget is left. */
 static u32 homa_once_tidy(struct homa_ctx *ctx, struct homa_once_stripe *stripe,
 			  u32 now, u32 budget)
 {
@@ -191,7 +192,7 @@ static struct homa_once *homa_once_get(struct homa_ctx *ctx,
 	return once;
 }
 
-/* Keeps a block for @ms more, as no RPC of it is open any more. */
+/* Keeps a block for @ms more, because no RPC of it is open any more. */
 static void homa_once_idle(struct homa_once_stripe *stripe,
 			   struct homa_once *once, u32 now, u32 ms)
 {
@@ -200,7 +201,7 @@ static void homa_once_idle(struct homa_once_stripe *stripe,
 	homa_list_add_tail(&stripe->idle, &once->idle);
 }
 
-/* What has expired elsewhere must not be missed here. */
+/* Frees expired blocks of other stripes when this one has none. */
 static void homa_once_help(struct homa_ctx *ctx)
 {
 	struct homa_engine *engine = ctx->engine;
@@ -248,7 +249,7 @@ u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
 		reason = HOMA_M_drop_once_full;
 		goto out;
 	}
-	/* Its time was over before anybody needed its memory. */
+	/* The block has expired, and nobody has needed its memory since. */
 	if (!once->open && (s32)(once->until_ms - now) <= 0)
 		memset(once->bits, 0, sizeof(once->bits));
 	word = homa_once_word(once, id, &bit);

@@ -26,8 +26,8 @@ static bool homa_out_sendable(const struct homa_out *out)
 }
 
 /*
- * How many bytes to send from @out->next on: at most @room (a multiple of the
- * segment size), in whole segments. Divides only when it has to.
+ * Returns how many bytes to send from @out->next on: at most @room (a multiple of the
+ * segment size), in whole segments. It divides only when it has to.
  */
 static u32 homa_out_next_bytes(const struct homa_out *out, u32 room)
 {
@@ -60,14 +60,14 @@ void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc)
 		homa_sched_leave(&link->sched, &out->send);
 }
 
-/* Bytes on the cable for a packet that carries @len bytes of Homa. */
+/* Returns the bytes on the cable of a packet that carries @len bytes of Homa. */
 static u32 homa_wire_bytes(const struct homa_addr *dst, u32 len)
 {
 	return len + (homa_addr_is_v4(dst) ? 20 : 40) + (dst->encap ? 8 : 0) +
 	       HOMA_ETH_HEADER + HOMA_WIRE_OVERHEAD;
 }
 
-/* What all packets of a message have in common. */
+/* Writes the header fields that all packets of a message have in common. */
 static void homa_out_header(const struct homa_engine *engine, struct homa_rpc *rpc)
 {
 	struct homa_out *out = &rpc->out;
@@ -216,7 +216,8 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 	desc->prio = (u8)(link->engine->params.num_priorities - 1);
 	desc->hdr_len = (u8)homa_ctrl_encode(link->engine, ctrl, desc->hdr);
 	link->ctrl_head++;
-	/* An empty ring begins anew: then few of its slots need be in a cache. */
+	/* An empty ring begins at its first slot again, so that few slots need be in a
+	 * cache. */
 	if (link->ctrl_head == link->ctrl_tail)
 		link->ctrl_head = link->ctrl_tail = 0;
 	homa_sched_charge(&link->sched, ctx->now,
@@ -225,7 +226,7 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 	return HOMA_TX_PACKET;
 }
 
-/* Writes how much longer the application waits, counted from now even if the packet goes
+/* Writes how much longer the application waits, counted from now even if the packet is sent
  * again. */
 HOMA_RARE static void homa_tx_left(const struct homa_ctx *ctx,
 				   const struct homa_rpc *rpc, u8 *hdr)
@@ -240,7 +241,7 @@ static void homa_tx_header(const struct homa_ctx *ctx, struct homa_rpc *rpc,
 			   struct homa_tx_desc *desc)
 {
 	struct homa_wire_data *w = (struct homa_wire_data *)desc->hdr;
-	/* Its flags are the shard's, whose lock is not held here. */
+	/* The RPC's flags belong to the shard, whose lock is not held here. */
 	const bool asks = !(rpc->id & 1);
 	struct homa_peer *peer = rpc->peer;
 	struct homa_ack ack = { 0 };
@@ -284,9 +285,9 @@ static void homa_tx_account(struct homa_ctx *ctx, struct homa_link *link,
 }
 
 /*
- * A message that is all there and fits one packet, on a link where nothing else
- * waits, is what homa_tx() would choose now: it need not be queued for that. Link
- * locked; the header is the caller's.
+ * Sends a message at once that is all there and fits one packet, on a link where nothing
+ * else waits: homa_tx() would choose it now, so it need not be queued. Link locked; the
+ * caller has memory for the header.
  */
 static bool homa_tx_at_once(struct homa_ctx *ctx, struct homa_link *link,
 			    struct homa_rpc *rpc)
@@ -311,7 +312,7 @@ static bool homa_tx_at_once(struct homa_ctx *ctx, struct homa_link *link,
 	return true;
 }
 
-/* Message bytes in a packet to @peer, which is reached over @link. */
+/* Returns the message bytes in a packet to @peer, which is reached over @link. */
 static u32 homa_peer_seg(struct homa_peer *peer, const struct homa_link *link)
 {
 	if (unlikely(HOMA_READ_ONCE(peer->link_mtu) !=
@@ -345,9 +346,9 @@ void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 	out->sched_prio = 0;
 	out->sent_at = ctx->now;
 	out->first_at = 0;
-	/* Now, not when the packet leaves: a client that takes many responses
-	 * and sends many requests before the device is fed would overflow
-	 * the few acks kept per peer. */
+	/* The acks are taken now, not when the packet leaves: a client that takes many
+	 * responses and sends many requests before the device is fed would overflow the few
+	 * acks kept per peer. */
 	if (HOMA_READ_ONCE(rpc->peer->num_acks))
 		homa_peer_take_acks(rpc->peer, &out->ack, 1);
 	out->unsched_prio = homa_peer_unsched_prio(rpc->peer, length);

@@ -19,8 +19,8 @@
  */
 #include "homa_owner.h"
 
-/* While an owner has less than one part of so many of the room that is left, its peers
- * have no threshold. */
+/* The peers of an owner have no threshold while the owner has less than 1 part in this many
+ * of the room that is left. */
 #define HOMA_FEW 8u
 
 void homa_sock_charge(struct homa_sock *sock, struct homa_owner *owner)
@@ -60,8 +60,8 @@ u16 homa_owner_admit(const struct homa_engine *engine,
 		return HOMA_M_drop_backlog;
 	if (owner == &engine->own)
 		return 0;
-	/* Over all sockets: who opens many that take nothing leaves as much as who opens
-	 * one. */
+	/* The backlog of all sockets counts, so that an owner who opens many sockets and
+	 * takes nothing leaves as much as one who opens one. */
 	backlog = HOMA_READ_ONCE(owner->backlog);
 	if (backlog >= engine->params.max_owner_backlog || backlog > half)
 		return HOMA_M_drop_owner_backlog;

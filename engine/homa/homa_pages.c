@@ -12,7 +12,7 @@
 
 /* ---- what is free (sock lock) ---- */
 
-/* Number of pages that messages of several pages leave to those of one. */
+/* Returns the number of pages that messages of several pages leave to those of one. */
 static u32 homa_pool_kept(const struct homa_pool *pool)
 {
 	return pool->num_backed < 4 ? 0 : homa_max_u32(pool->num_backed / 8, 1);
@@ -31,7 +31,8 @@ u64 homa_rpc_place(const struct homa_rpc *rpc)
 	       rpc->in.received;
 }
 
-/* The shortest goes first: messages that wait for more keep it from no free page. */
+/* The shortest message goes first: messages that wait for more bytes keep no free page from
+ * it. */
 bool homa_sock_may_take(const struct homa_sock *sock,
 			const struct homa_peer *peer, u32 length)
 {
@@ -83,7 +84,8 @@ bool homa_rpc_book(struct homa_rpc *rpc, u64 now)
 	u32 need = rpc->num_pages;
 
 	if (need > 1) {
-		/* Alone it may have all, and a slice of a page in use. */
+		/* If the socket has no message of several pages, this one may have all
+		 * pages, and a slice of a page in use. */
 		u32 want = sock->num_long ?
 				   sock->owed + need + homa_pool_kept(pool) :
 				   rpc->in.length >> HOMA_BPAGE_SHIFT;
@@ -139,7 +141,8 @@ void homa_rpc_starve(struct homa_rpc *rpc, u64 penalty)
 	homa_heap_insert(&rpc->sock->starving, &rpc->in.node);
 }
 
-/* Notes that parts @first to @last have pages: the next bytes will likely be theirs. */
+/* Notes that parts @first to @last have pages, because the next bytes will likely belong
+ * there. */
 static void homa_rpc_placed(struct homa_rpc *rpc, u32 first, u32 last)
 {
 	rpc->placed_from = first << HOMA_BPAGE_SHIFT;
@@ -176,7 +179,7 @@ static void homa_rpc_first_pages(struct homa_ctx *ctx, struct homa_rpc *rpc,
 				 u32 start, u32 end)
 {
 	struct homa_sock *sock = rpc->sock;
-	/* A message that is here in one packet keeps no page from others for long. */
+	/* A message that has arrived in one packet keeps no page from others for long. */
 	bool whole = end - start == rpc->in.length && rpc->num_pages == 1;
 	bool found = homa_sock_may_take(sock, whole ? NULL : rpc->peer,
 					rpc->in.length);
@@ -275,10 +278,8 @@ void homa_rpc_speaks(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 	homa_lock(&sock->lock);
 	place = homa_rpc_place(rpc);
-	/*
-	 * Its place is that of what it lacks now. The one that was promised pages may
-	 * not stay behind a longer one, which waits for that promise.
-	 */
+	/* The place in the queue follows from what the message lacks now. The one that was
+	 * promised pages may not stay behind a longer one, which waits for that promise. */
 	if (homa_heap_linked(node) && node->key != place)
 		homa_heap_update(&sock->starving, node, place, node->tie);
 	homa_sock_hungry(ctx, sock);

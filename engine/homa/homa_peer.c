@@ -34,7 +34,7 @@ u16 homa_seg_size(const struct homa_addr *addr, u32 mtu)
 	return mtu > headers + 64 ? (u16)(mtu - headers) : 64;
 }
 
-/* Forgets what was known of the path, of which the host will hear again. */
+/* Forgets what was known of the path, because the host will tell it again. */
 void homa_peer_follow_mtu(struct homa_peer *peer, const struct homa_link *link)
 {
 	u32 mtu = HOMA_READ_ONCE(link->mtu);
@@ -44,12 +44,12 @@ void homa_peer_follow_mtu(struct homa_peer *peer, const struct homa_link *link)
 }
 
 /*
- * Ids count up for each address by itself, so that what a server has to remember of them
- * is dense (homa_once.c), from a secret place: a server that sees ours knows nothing of
- * those at other servers, and so cannot answer in their place, although a response is
- * accepted from any address. No two peers have the same place, also not those of one
- * address on two links, or before and after an eviction. Even, and never near the end
- * of the 64-bit space.
+ * Returns the first id of RPCs to a new peer. Ids count up for each address by itself, so
+ * that what a server has to remember of them is dense (homa_once.c), from a secret place: a
+ * server that sees ours knows nothing of those at other servers, and so cannot answer in
+ * their place, although a response is accepted from any address. No two peers have the same
+ * place, also not those of one address on two links, or before and after an eviction. Even,
+ * and never near the end of the 64-bit space.
  */
 static u64 homa_peer_first_id(struct homa_engine *engine, u64 key)
 {
@@ -86,12 +86,13 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 		peer->cutoff_version = prio->version;
 	peer->heard_at = ctx->now;
 	peer->cutoffs_sent_ms = homa_now_ms(ctx) - 1;
-	/* Last: who still finds what this memory was before may take it now. */
+	/* The reference is written last: from then on a reader that finds the peer in
+	 * reused memory may take it. */
 	homa_write_barrier();
-	homa_ref_init(&peer->refs, 1); /* the table's */
+	homa_ref_init(&peer->refs, 1); /* the reference of the table */
 }
 
-/* Number of peers that are looked at under the lock, as somebody may have filled the
+/* Most peers that are looked at under the lock, because a stranger may have filled the
  * table. */
 #define HOMA_EVICT_LOOKS 32u
 
@@ -153,7 +154,8 @@ static struct homa_peer *homa_peer_find(struct homa_list *head,
 	return NULL;
 }
 
-/* Finds a peer without the stripe's lock; NULL: it may be there all the same. */
+/* Finds a peer without the stripe's lock; NULL: not found, although the peer may be
+ * there. */
 static struct homa_peer *homa_peer_glance(struct homa_list *head,
 					  const struct homa_link *link,
 					  const struct homa_addr *addr)
@@ -170,7 +172,8 @@ static struct homa_peer *homa_peer_glance(struct homa_list *head,
 			continue;
 		if (!homa_ref_get_live(&peer->refs))
 			return NULL;
-		/* It stays from now on, but may have become another peer before. */
+		/* With the reference the peer does not change any more, but it may have
+		 * become another one before. */
 		if (peer->link == link && homa_addr_equal(&peer->addr, addr))
 			return peer;
 		(void)homa_ref_put(&peer->refs);
@@ -225,9 +228,9 @@ out:
 }
 
 /*
- * The peers a context met last, without even a hash of the address, for that is
- * keyed and so not cheap. A pointer kept here outlives no eviction: whoever
- * evicts counts first and frees after a grace period, in which we are.
+ * Returns the entry for @addr among the peers that a context met last. It uses no hash of
+ * the address, because that is keyed and so not cheap. A pointer kept here outlives no
+ * eviction: whoever evicts counts first and frees after a grace period, in which we are.
  */
 static struct homa_peer **homa_peer_seen(struct homa_ctx *ctx,
 					 const struct homa_addr *addr)
@@ -257,7 +260,8 @@ struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 		return homa_peer_find_or_make(ctx, link, addr, create);
 	seen = homa_peer_seen(ctx, addr);
 	peer = *seen;
-	/* With the reference it stays what it is; without, it may become another peer. */
+	/* With the reference the peer stays what it is; without it, the memory may become
+	 * another peer. */
 	if (likely(peer && homa_ref_get_live(&peer->refs))) {
 		if (likely(homa_peer_is(peer, link, addr))) {
 			HOMA_WRITE_ONCE(peer->used_at_ms, homa_now_ms(ctx));
@@ -412,7 +416,7 @@ static void homa_peer_send_acks(struct homa_ctx *ctx, struct homa_peer *peer,
 	}
 }
 
-/* One call flushes at most so many peers of each stripe; the servers of others ask
+/* Most peers of each stripe whose acks one call flushes; the servers of others ask
  * (NEED_ACK). */
 #define HOMA_FLUSH_PEERS 8u
 

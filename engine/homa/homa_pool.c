@@ -36,7 +36,8 @@ void homa_pool_init(struct homa_pool *pool, u32 pages)
 	pool->out = (u64 *)(pool + 1);
 	pool->free = (u32 *)(pool->out + (size_t)pages * HOMA_PAGE_WORDS);
 	pool->refs = (u16 *)(pool->free + pages);
-	/* The lowest pages are on top, so a small load touches little memory. */
+	/* The lowest pages are on top of the stack, so that a small load touches little
+	 * memory. */
 	for (i = 0; i < pages; i++)
 		pool->free[i] = pages - 1 - i;
 	for (i = 0; i < HOMA_LEASES; i++)
@@ -45,7 +46,7 @@ void homa_pool_init(struct homa_pool *pool, u32 pages)
 
 static void homa_pool_reclaim(struct homa_pool *pool);
 
-/* Makes the stack anew, lowest pages on top, of those that are free among @pages. */
+/* Rebuilds the stack of those among @pages that are free, lowest pages on top. */
 static void homa_pool_restack(struct homa_pool *pool, u32 pages)
 {
 	u32 i, free = 0;
@@ -63,7 +64,7 @@ u32 homa_pool_limit(struct homa_pool *pool, u32 pages)
 
 	pages = homa_max_u32(1, homa_min_u32(pages, pool->num_pages));
 	homa_pool_reclaim(pool);
-	/* A page that a message is in stays, and all before it. */
+	/* A page that a message uses stays, and so do all before it. */
 	while (last > pages && !pool->refs[last - 1])
 		last--;
 	homa_pool_restack(pool, homa_max_u32(last, pages));
@@ -77,7 +78,7 @@ static void homa_pool_mark(struct homa_pool *pool, u32 offset)
 	pool->out[granule / 64] |= 1ull << (granule % 64);
 }
 
-/* Takes back the slice at @offset; false: none was out there. */
+/* Takes back the slice at @offset; false: no slice was given out there. */
 static bool homa_pool_unmark(struct homa_pool *pool, u32 offset)
 {
 	u32 granule = offset >> HOMA_GRANULE_SHIFT;
@@ -117,13 +118,13 @@ static void homa_lease_end(struct homa_pool *pool, struct homa_lease *lease)
 	homa_pool_put(pool, lease->page);
 }
 
-/* Number of bytes that a slice of the leased page can still have. */
+/* Returns the number of bytes that a slice of the leased page can still have. */
 static u32 homa_lease_room(const struct homa_pool *pool,
 			   const struct homa_lease *lease)
 {
 	if (lease->used == HOMA_BPAGE_SIZE)
 		return 0;
-	/* Only the lease itself is left: all its messages were released. */
+	/* Only the lease holds the page: all its messages were released. */
 	if (pool->refs[lease->page] == 1)
 		return HOMA_BPAGE_SIZE;
 	return HOMA_BPAGE_SIZE - lease->used;
@@ -170,7 +171,7 @@ static u32 homa_lease_slice(struct homa_pool *pool, struct homa_lease *lease,
 	offset = (lease->page << HOMA_BPAGE_SHIFT) + lease->used;
 	pool->refs[lease->page]++;
 	lease->used += size;
-	/* A full page is leased no longer. */
+	/* A full page is not leased any more. */
 	if (lease->used == HOMA_BPAGE_SIZE)
 		homa_pool_put(pool, lease->page);
 	return offset;

@@ -31,7 +31,7 @@ static u32 homa_prio_bin(u32 length)
 	return octave * 4 + (u32)((((u64)length << 2) >> octave) & 3);
 }
 
-/* Smallest length, in bytes, that is above bin @bin. */
+/* Returns the smallest length, in bytes, that is above bin @bin. */
 static u64 homa_prio_bin_end(u32 bin)
 {
 	u64 end = ((u64)(bin & 3) + 5) << (bin >> 2);
@@ -45,7 +45,7 @@ static u64 homa_prio_bin_start(u32 bin)
 }
 
 /*
- * struct homa_prio_rule - what makes bytes unscheduled
+ * struct homa_prio_rule - the rule by which bytes are unscheduled
  * @rtt: number of unscheduled bytes at the beginning of a message.
  * @last: number of bytes at its end that are granted at unscheduled priority.
  * @packet: message bytes in a packet.
@@ -59,7 +59,8 @@ struct homa_prio_rule {
 	bool by_remaining;
 };
 
-/* Number of bytes of a message of @length that travel at unscheduled priority. */
+/* Returns the number of bytes of a message of @length that travel at unscheduled
+ * priority. */
 static u64 homa_prio_bytes(const struct homa_prio_rule *rule, u64 length)
 {
 	u64 bytes = homa_min_u64(length, rule->rtt);
@@ -67,7 +68,7 @@ static u64 homa_prio_bytes(const struct homa_prio_rule *rule, u64 length)
 	return bytes + homa_min_u64(length - bytes, rule->last);
 }
 
-/* Number of these bytes in packets that are sent with at most @x bytes left. */
+/* Returns the number of these bytes that are in packets sent with at most @x bytes left. */
 static u64 homa_prio_bytes_below(const struct homa_prio_rule *rule, u64 length,
 				 u64 x)
 {
@@ -75,7 +76,7 @@ static u64 homa_prio_bytes_below(const struct homa_prio_rule *rule, u64 length,
 	u64 before, bytes;
 
 	if (x < length) {
-		/* This many bytes are left where the first such packet begins. */
+		/* Number of bytes that are left where the first such packet begins. */
 		before = homa_div64(length - x + rule->packet - 1, rule->packet) *
 			 rule->packet;
 		x = length > before ? length - before : 0;
@@ -87,8 +88,8 @@ static u64 homa_prio_bytes_below(const struct homa_prio_rule *rule, u64 length,
 }
 
 /*
- * Number of unscheduled bytes that a cutoff of @x puts on its level and those above,
- * of all the messages in the histogram. It grows with @x.
+ * Returns the number of unscheduled bytes that a cutoff of @x puts on its level and those
+ * above, of all the messages in the histogram. It grows with @x.
  */
 static u64 homa_prio_sum(const struct homa_prio *prio,
 			 const struct homa_prio_rule *rule, u64 x)
@@ -116,7 +117,7 @@ static u64 homa_prio_sum(const struct homa_prio *prio,
 	return sum;
 }
 
-/* The smallest cutoff that puts at least @bytes on its level and those above. */
+/* Returns the smallest cutoff that puts at least @bytes on its level and those above. */
 static u32 homa_prio_find(const struct homa_prio *prio,
 			  const struct homa_prio_rule *rule, u64 bytes)
 {
@@ -133,7 +134,7 @@ static u32 homa_prio_find(const struct homa_prio *prio,
 	return low;
 }
 
-/* Number of levels that unscheduled bytes need for their share of all bytes. */
+/* Returns the number of levels that unscheduled bytes need for their share of all bytes. */
 static u32 homa_prio_split(const struct homa_engine *engine, u64 unsched, u64 all)
 {
 	const struct homa_params *params = &engine->params;
@@ -147,7 +148,7 @@ static u32 homa_prio_split(const struct homa_engine *engine, u64 unsched, u64 al
 	if (params->unsched_levels)
 		return homa_min_u32(params->unsched_levels, max);
 	eighths = homa_div64(8 * params->num_priorities * unsched, all);
-	/* A share halfway between two numbers must not flip every second. */
+	/* A share halfway between two numbers must not change the split every second. */
 	if (now >= 1 && now <= max && eighths + 5 >= now * 8 &&
 	    eighths <= now * 8 + 5)
 		return now;
@@ -178,7 +179,8 @@ static u8 homa_prio_sched_levels(u32 num_priorities, u32 levels)
 	return num_priorities > levels ? (u8)(num_priorities - levels) : 1;
 }
 
-/* Sets the cutoffs that hold before any traffic: the Homa module's, continued downwards. */
+/* Sets the cutoffs that are in effect before any traffic: the Homa module's, continued
+ * downwards. */
 static void homa_prio_preset(struct homa_engine *engine)
 {
 	static const u32 sizes[HOMA_MAX_UNSCHED] = {
@@ -227,7 +229,7 @@ int homa_engine_set_cutoffs(struct homa_engine *engine, u32 levels,
 
 void homa_prio_saw(struct homa_engine *engine, u32 message_length)
 {
-	/* Nobody will look at the histogram. */
+	/* The histogram is not used if cutoffs are not learnt. */
 	if (!engine->params.cutoff_interval_ms)
 		return;
 	homa_counter_add(&engine->prio.bins[homa_prio_bin(message_length)], 1);

@@ -8,10 +8,10 @@
 #include "homa_ctrl.h"
 #include "homa_repair.h"
 
-/* After a late packet so many messages of its peer are not asked about early. */
+/* Number of messages of a peer that are not asked about early after a packet came late. */
 #define HOMA_LATE_MESSAGES 100u
 
-/* Notes that nothing has come yet of what is asked for now. */
+/* Notes that nothing has come yet of the bytes that were asked for now. */
 static void homa_rpc_repairing(struct homa_rpc *rpc)
 {
 	rpc->repaired_to = 0;
@@ -44,10 +44,11 @@ u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end_at,
 }
 
 /*
- * Bytes are sent again in the order in which they were asked for, ahead of all others
- * of their message. When some come, what was asked for before them and has not come
- * was lost once more, and is asked for without another interval of silence: no more
- * gaps than packets came, or a stranger could have us send more than he sends.
+ * Asks again for bytes that were lost once more. Bytes are sent again in the order in which
+ * they were asked for, ahead of all others of their message. When some come, what was asked
+ * for before them and has not come was lost once more, and is asked for without another
+ * interval of silence: no more gaps than packets came, or a stranger could have us send
+ * more than he sends.
  */
 void homa_rpc_repaired(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end)
 {
@@ -102,12 +103,14 @@ HOMA_RARE void homa_rpc_gaps(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	rpc->asked_to = HOMA_NO_EARLY;
 }
 
-/* Gaps that were overtaken long ago and not asked for; then those that were since. */
+/* Asks for gaps that were overtaken long ago and not asked for; then watches those that
+ * were overtaken since. */
 static void homa_rpc_ask_early(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	u8 top = (u8)(ctx->engine->params.num_priorities - 1);
 	u32 start, end, n = 0, to = rpc->overtaken_to, first = 0xffffffff;
-	/* A packet from far behind what was granted makes nothing before it granted. */
+	/* A packet may lie far beyond what was granted; bytes before it that were not
+	 * granted are not missing. */
 	u32 limit = homa_min_u32(HOMA_READ_ONCE(rpc->in.granted), to);
 	struct homa_ranges_iter iter;
 
@@ -128,7 +131,7 @@ static void homa_rpc_ask_early(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	if (n) {
 		/* This is the first question; the intervals to the next ones double. */
 		homa_rpc_asked(ctx, rpc);
-		/* What came again, unasked, before this question answers none of it. */
+		/* Bytes that came again unasked, before this question, do not answer it. */
 		if (!homa_rpc_overtaken(rpc) || first < rpc->repaired_to)
 			homa_rpc_repairing(rpc);
 		homa_count(ctx, HOMA_M_resends_early, n);
@@ -137,7 +140,8 @@ static void homa_rpc_ask_early(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_rpc_watch(ctx, rpc, rpc->ranges.end > to ? rpc->ranges.end : 0);
 }
 
-/* When to look at it next, because of what was overtaken. */
+/* Returns the time at which to look at the RPC again because of overtaken gaps, in ns, or
+ * HOMA_NEVER. */
 u64 homa_rpc_early(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 base)
 {
 	u64 window = base / HOMA_REPAIR_ROUNDS;

@@ -7,7 +7,7 @@
  */
 #include "homa_impl.h"
 
-/* A message may have one range to send again for each so many of its bytes. */
+/* Number of message bytes for each of which there may be one more range to send again. */
 #define HOMA_RTX_STRIDE 512u
 
 /* ---- the list; link locked ---- */
@@ -32,7 +32,8 @@ static struct homa_rtx *homa_rtx_new(struct homa_ctx *ctx)
 	return (struct homa_rtx *)record;
 }
 
-/* Packets are not so short that a message could lack more ranges. */
+/* Returns the most ranges of the message that are kept. Packets are not so short that it
+ * could lack more. */
 static u32 homa_rtx_most(const struct homa_out *out)
 {
 	return homa_min_u32(HOMA_OUT_RTX, 2 + out->next / HOMA_RTX_STRIDE);
@@ -87,7 +88,8 @@ void homa_rtx_take(struct homa_ctx *ctx, struct homa_out *out, u32 room,
 {
 	struct homa_rtx *r = out->rtx;
 
-	/* Of a message that never left, nothing has been executed either. */
+	/* If the message has never left, the peer has not executed it, so this is no
+	 * retransmission. */
 	desc->retransmit = !homa_out_never_left(out);
 	out->resent |= desc->retransmit;
 	desc->prio = r->prio;
@@ -155,18 +157,21 @@ HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	struct homa_out *out = &rpc->out;
 
 	homa_lock(&link->lock);
-	/* Grants were given by a life of the peer that has ended. */
+	/* Grants were given by a life of the peer that has ended, so they are void. */
 	if (out->active && out->limit > out->unsched) {
 		homa_rtx_clear(ctx, out);
 		out->limit = out->next;
-		homa_out_queue(link, rpc); /* its place is about to change */
+		/* the message's place is about to change */
+		homa_out_queue(link, rpc);
 		if (out->next > out->unsched) {
-			/* Whoever lets them go, also a late packet of that life: they are
-			 * retransmissions, or they would look new to who has forgotten. */
+			/* When these bytes are granted again, perhaps by a late packet of
+			 * that life, they go as retransmissions, because they would look
+			 * new to a peer that has forgotten. */
 			out->anew = 1;
 			HOMA_WRITE_ONCE(out->next, out->unsched);
 			HOMA_WRITE_ONCE(out->unsent,
-					0); /* who grants has got something */
+					/* a peer that granted has got something */
+					0);
 		}
 		out->limit = out->unsched;
 	}

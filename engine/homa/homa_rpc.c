@@ -51,7 +51,7 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	homa_ranges_init(&rpc->ranges);
 	homa_list_init(&rpc->holding);
 	memset(&rpc->in, 0, sizeof(rpc->in));
-	/* out.hdr counts only if out.active says so. */
+	/* The bytes of out.hdr are valid only if out.active says so. */
 	memset(&rpc->out, 0, offsetof(struct homa_out, hdr));
 	homa_heap_node_init(&rpc->in.node);
 	homa_list_init(&rpc->in.age);
@@ -87,7 +87,8 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 
 	if (!rpc || HOMA_READ_ONCE(engine->num_rpcs) >= engine->params.max_rpcs)
 		return NULL;
-	/* The RPC is whole before anybody sees it: who closes the socket finds it there. */
+	/* All fields are set before anybody sees the RPC, because a thread that closes the
+	 * socket finds it there. */
 	homa_rpc_reset(rpc);
 	rpc->id = id;
 	rpc->generation = shard->next_generation + 1;
@@ -126,7 +127,7 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 
 void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline)
 {
-	/* Who sets a deadline has just heard of the RPC. */
+	/* The caller has just heard of the RPC. */
 	homa_wheel_add(&rpc->shard->wheel, &rpc->timer, deadline, rpc->heard_at);
 }
 

@@ -28,7 +28,7 @@ static void homa_rx_drop(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 	homa_count(ctx, reason, 1);
 }
 
-/* Notes a sign of life of the peer about this RPC. */
+/* Notes that the peer has just said something about this RPC. */
 static void homa_rx_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	rpc->heard_at = ctx->now;
@@ -167,7 +167,8 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 			      in->hash, hdr->sport, 0);
 	if (rpc) {
 		rpc->once = once;
-		rpc->sport = hdr->dport; /* the socket may have moved since */
+		/* the socket may have moved to another port since */
+		rpc->sport = hdr->dport;
 		ctx->rx_rpc = rpc;
 		if (!in->whole)
 			homa_rx_arm(ctx, rpc);
@@ -243,7 +244,7 @@ static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
 		}
 		begun = homa_rx_response(ctx, in, rpc, length, granted);
 	}
-	/* One that failed before its response began has no length. */
+	/* An RPC that failed before its response began has no length. */
 	if (!begun || (rpc->in.length && rpc->in.length != length)) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_length);
 		if (!begun && from_client)
@@ -419,8 +420,8 @@ static bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 		homa_rx_drop(ctx, pkt, homa_wire_drops[-err]);
 		return false;
 	}
-	/* Ids begin with 2; 0 means "any" to applications. But homads have asked
-	 * with 1 whether somebody is there, and want their answer. */
+	/* Ids begin with 2; 0 means "any" to applications. But older homads ask with 1
+	 * whether a host is there, and need an answer. */
 	if (unlikely(!p->hdr.sport || !p->hdr.dport ||
 		     (p->hdr.sender_id < 2 &&
 		      (p->hdr.type != HOMA_NEED_ACK || !p->hdr.sender_id)))) {
@@ -443,8 +444,8 @@ void homa_rx_owed(struct homa_ctx *ctx)
 			    ctx->acks[i].server_port);
 }
 
-/* Packets with acks change other RPCs than their own: no lock is held. The one
- * that rides on DATA can wait; ending an RPC is no part of answering another. */
+/* Takes in the acks of a packet, which end other RPCs than its own; no lock is held. An ack
+ * that rides on DATA can wait, because ending an RPC must not delay answering another. */
 static void homa_rx_acks(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 			 const struct homa_packet *p)
 {

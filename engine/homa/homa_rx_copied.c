@@ -6,7 +6,7 @@
  */
 #include "homa_rx.h"
 
-/* Does what follows when the last byte of a message is in its place. */
+/* Does what follows when the last byte of a message has been copied. */
 static void homa_rx_ready(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	rpc->state = HOMA_RPC_READY;

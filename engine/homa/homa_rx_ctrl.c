@@ -55,9 +55,9 @@ static void homa_rx_grant(struct homa_ctx *ctx, struct homa_rpc *rpc,
 }
 
 /*
- * May the server have executed the request and forgotten it, as its question may have waited
- * while we slept? Nobody has executed a request that had not been sent whole when we awoke.
- * Shard locked.
+ * May the server have executed the request and forgotten it? So it may if this host slept,
+ * because the server's question may have waited meanwhile. A request that had not been sent
+ * whole when this host awoke was not executed. Shard locked.
  */
 static bool homa_maybe_executed(const struct homa_rpc *rpc)
 {
@@ -80,15 +80,16 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	if (!homa_is_sending(rpc)) {
 		if (rpc->flags & HOMA_RPC_NO_BUFFER)
 			homa_rpc_speaks(ctx, rpc);
-		/* A request that has failed is as good as forgotten. */
+		/* The peer is told of a request that has failed as if it were forgotten. */
 		if (rpc->state == HOMA_RPC_FAILED) {
 			homa_ctrl_rpc(ctx, rpc, HOMA_RPC_UNKNOWN);
 		} else if (homa_rpc_is_client(rpc)) {
 			homa_ctrl_drop(ctx, pkt, HOMA_M_drop_state);
 		} else {
-			/* Our own clock goes on if a part of the request is missing:
-			 * a client that keeps asking must not keep us from asking. If
-			 * we have no room for it, that it asks is all we can know. */
+			/* If a part of the request is missing, the question does not count
+			 * as a sign of life: a client that keeps asking must not keep us
+			 * from asking. If we have no room for the request, the client's
+			 * question is all that we can know. */
 			if (rpc->state != HOMA_RPC_INCOMING ||
 			    rpc->flags & HOMA_RPC_NO_BUFFER)
 				homa_ctrl_heard(ctx, rpc);
@@ -96,14 +97,14 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		}
 		return;
 	}
-	/* A peer with another idea of the length must die of it: BUSY would
-	 * keep it waiting for bytes that will never be. */
+	/* A peer that believes in another length gets no answer and gives up: BUSY would
+	 * keep it waiting for bytes that do not exist. */
 	if (start >= rpc->out.length) {
 		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_offset);
 		return;
 	}
 	homa_ctrl_heard(ctx, rpc);
-	/* Who lacks something is not busy with what it has. */
+	/* The peer lacks bytes, so it is not busy with the request any more. */
 	if (rpc->flags & HOMA_RPC_BUSY)
 		homa_patience_ends(ctx, rpc);
 	next = HOMA_READ_ONCE(rpc->out.next);
@@ -114,14 +115,16 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	if (end > HOMA_READ_ONCE(rpc->out.limit))
 		homa_out_grant(ctx, rpc, end, prio);
 	if (start >= homa_min_u32(end, next)) {
-		/* Its turn has not come, or its application hands in no more yet. */
+		/* The turn of these bytes has not come, or the application has not handed
+		 * them in yet. */
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
 	} else if (unlikely(homa_maybe_executed(rpc))) {
 		homa_count(ctx, HOMA_M_rpc_timeouts, 1);
 		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
 	} else if (!homa_out_resend(ctx, rpc, start, homa_min_u32(end, next),
 				    prio)) {
-		/* They were asked for before, and our device has not taken them yet. */
+		/* These bytes were asked for before, and the device has not taken them
+		 * yet. */
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
 	}
 }
@@ -137,8 +140,8 @@ static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		homa_rpc_kill(ctx, rpc);
 		return;
 	}
-	/* A request that the server has never seen, or has forgotten; in the
-	 * latter case its at-most-once memory decides what happens. */
+	/* The server has never seen the request, or has forgotten it; in the latter case
+	 * its at-most-once memory decides what happens. */
 	if (!homa_is_sending(rpc) || HOMA_READ_ONCE(rpc->out.num_rtx)) {
 		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_state);
 		return;
@@ -148,10 +151,10 @@ static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
 		return;
 	}
-	/* The server's restart guard and its tombstones count on this: nobody
-	 * starts again long after the last sign of the server that may have
-	 * executed the request, nor if nobody knows how old that sign is; of one
-	 * that never left, none has. */
+	/* The server's restart guard and its tombstones count on this: no client starts a
+	 * request again long after the last sign of the server that may have executed it,
+	 * nor if the age of that sign is unknown. A request that never left has not been
+	 * executed. */
 	if (!homa_out_never_left(&rpc->out) &&
 	    (rpc->slept ||
 	     homa_since(ctx->now, homa_max_u64(rpc->heard_at,
@@ -188,7 +191,7 @@ static bool homa_not_silent(struct homa_ctx *ctx, const struct homa_rpc *rpc)
 	       HOMA_READ_ONCE(rpc->link->derived.resend_ns);
 }
 
-/* The server wants to forget an RPC of which we have not said "done". */
+/* Answers a server that wants to forget an RPC for which it has no ack from us. */
 static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			     struct homa_rx_pkt *pkt)
 {
@@ -198,16 +201,17 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_id);
 		return;
 	}
-	/* The peer lives, but only bytes bring this RPC forward: if the two
-	 * ends disagree about the response, ours must be able to die. */
+	/* The peer lives, but only bytes bring this RPC forward: if the two ends disagree
+	 * about the response, our RPC must be able to fail. */
 	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
-	/* An RPC that failed here wants nothing more from its server, either. */
+	/* A client whose RPC has failed wants nothing more from the server. */
 	if (rpc->state == HOMA_RPC_READY || rpc->state == HOMA_RPC_FAILED) {
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_ACK);
 		ctrl->num = 0;
 		return;
 	}
-	/* It is not busy any more: its response has been on its way since it asked. */
+	/* The server is not busy any more: its response has been on its way since it
+	 * asked. */
 	if (rpc->flags & HOMA_RPC_BUSY) {
 		homa_patience_ends(ctx, rpc);
 		rpc->probe_at = ctx->now;
@@ -230,9 +234,9 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
 		return;
 	}
-	/* A question like the timer's, which waits for its answer now: if it
-	 * did not count, a server that asks again and again and sends nothing
-	 * that fits would keep us from giving up. */
+	/* This counts as a question like the timer's, which waits for its answer now: if it
+	 * did not count, a server that asks again and again and sends nothing that fits
+	 * would keep us from giving up. */
 	homa_rpc_asked(ctx, rpc);
 }
 
@@ -252,10 +256,10 @@ struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx, struct homa_link *link,
 }
 
 /*
- * NEED_ACK for an RPC that we have finished and forgotten. RPC_UNKNOWN ends it
- * there just as well as ACK, but is not three times as long as the question,
- * which anybody may have asked in another's name. ACK it is if there are acks to
- * go with it: nobody but we can bring that about.
+ * Answers NEED_ACK for an RPC that we have finished and forgotten. RPC_UNKNOWN ends it
+ * there just as well as ACK, but is not three times as long as the question, which a
+ * stranger may have asked in another's name. ACK is sent if there are acks to go with it,
+ * which only this host can bring about.
  */
 static void homa_rx_need_ack_done(struct homa_ctx *ctx, struct homa_link *link,
 				  struct homa_rx_pkt *pkt,
@@ -279,8 +283,8 @@ static void homa_rx_need_ack_done(struct homa_ctx *ctx, struct homa_link *link,
 	}
 }
 
-/* Homads of before ask with id 1 whether UDP is understood here, and only ACK
- * tells them; so there is one in a millisecond at most. */
+/* Answers an older homad that asks with id 1 whether UDP is understood here. Only ACK tells
+ * it; one at most is sent in a millisecond. */
 static void homa_rx_are_you_there(struct homa_ctx *ctx, struct homa_link *link,
 				  struct homa_rx_pkt *pkt,
 				  const struct homa_hdr *hdr)
@@ -391,8 +395,8 @@ void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
 	shard = homa_shard_at(ctx->engine, hash);
 	homa_lock(&shard->lock);
 	rpc = homa_rpc_find(shard, hash, client_id ^ 1, peer);
-	/* Only a response can be acknowledged; anything else is a mistake of
-	 * the sender's, and believing it would lose the request. */
+	/* Only a response can be acknowledged. Anything else is an error of the sender, and
+	 * the request would be lost if it were believed. */
 	if (rpc && rpc->state == HOMA_RPC_OUTGOING && rpc->sport == server_port) {
 		HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 		homa_ack_came(ctx, rpc);

@@ -33,8 +33,8 @@ static bool homa_sock_is_head(const struct homa_engine *engine,
 	       homa_sock_buckets(&engine->limits) * sizeof(*pos);
 }
 
-/* Finds a socket without the table's lock and without a reference; NULL: it may be there
- * all the same. */
+/* Finds a socket without the table's lock and without a reference; NULL: not found,
+ * although it may be there. */
 static struct homa_sock *homa_sock_glance(struct homa_engine *engine, u16 port)
 {
 	struct homa_list *pos;
@@ -93,7 +93,7 @@ struct homa_sock *homa_sock_choose(struct homa_engine *engine,
 
 HOMA_STATIC_ASSERT(HOMA_MIN_CLIENT_PORT == HOMA_PORTS, "client ports are a half");
 
-/* Sock table locked. */
+/* Makes the port of a client socket free; sock table locked. */
 static void homa_sock_free_port(struct homa_engine *engine,
 				const struct homa_sock *sock)
 {
@@ -153,8 +153,8 @@ bool homa_sock_unhash(struct homa_engine *engine, struct homa_sock *sock)
 	return hashed;
 }
 
-/* Lets @sock share the port that it has (@taken is not NULL), or no longer; sock table
- * locked. */
+/* Lets @sock share the port that it has (@taken is not NULL), or share it no longer; sock
+ * table locked. */
 static int homa_sock_stay(struct homa_sock *sock, const u32 *taken)
 {
 	if (taken && !sock->shared)
@@ -264,7 +264,7 @@ struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port)
 {
 	struct homa_sock *sock = NULL;
 
-	/* It was there a moment ago, which is all that the caller wants to know. */
+	/* The socket was there a moment ago, which is all that the caller wants to know. */
 	if (HOMA_RCU)
 		sock = homa_sock_glance(ctx->engine, port);
 	if (sock)
@@ -328,8 +328,8 @@ bool homa_sock_idle(struct homa_sock *sock)
 
 u64 homa_sock_memory(const struct homa_sock *sock, u32 each)
 {
-	/* An RPC refers to its socket as long as it has memory; hardly anybody else
-	 * does. */
+	/* Each RPC holds a reference to its socket as long as it has memory; there are
+	 * hardly any others. */
 	u64 refs = homa_ref_read(&sock->refs);
 
 	return (refs ? refs - 1 : 0) * each +

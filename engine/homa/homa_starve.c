@@ -16,15 +16,16 @@
 #include "homa_share.h"
 #include "homa_starve.h"
 
-#define HOMA_CLOCK_STEPS 16u  /* messages that one turn looks at */
-#define HOMA_CLOCK_NS 300000u /* time between turns in vain, in ns */
+#define HOMA_CLOCK_STEPS 16u /* most messages that one turn looks at */
+/* time after a turn in vain before the next one, in ns */
+#define HOMA_CLOCK_NS 300000u
 
 /* ---- how long they wait ---- */
 
 /*
- * A client must ask about a request of its own that waits here for pages, as it had no
- * response. A client with many of them at us asks in turn (homa_busy.c), so one
- * that speaks gets the time for two turns.
+ * Returns until when a message may wait for pages, in ns. A client must ask about a request
+ * of its own that waits here for pages, as it had no response. A client with many of them
+ * at us asks in turn (homa_busy.c), so one that speaks gets the time for two turns.
  */
 u64 homa_starving_until(const struct homa_rpc *rpc)
 {
@@ -97,9 +98,9 @@ static bool homa_sock_feed_one(struct homa_ctx *ctx, struct homa_sock *sock,
 }
 
 /*
- * A message that waited goes on. If it has nothing it asks for as much as could
- * have come unscheduled. Requests and responses alike, else responses, whose
- * senders hold grants, would starve requests.
+ * Continues a message that waited and has pages now. If nothing of it is here, as much is
+ * asked for as could have come unscheduled. This holds for requests and responses alike,
+ * else responses, whose senders hold grants, would starve requests.
  */
 static void homa_rpc_fed(struct homa_ctx *ctx, const struct homa_feed *feed)
 {
@@ -142,9 +143,10 @@ static void homa_rpc_fed(struct homa_ctx *ctx, const struct homa_feed *feed)
 /* ---- giving back ---- */
 
 /*
- * How long may a sender that owes us bytes be silent while pages are short, ns? One
- * that has sent all that it may send unasked gets the time in which it is asked once
- * and answers; who sent one packet of that gets little more than it took.
+ * Returns how long a sender that owes us bytes may be silent while pages are short, in ns.
+ * A sender that has sent all that it may without a grant gets the time in which it is asked
+ * once and answers; one that has sent one packet of that gets little more than the packet
+ * took.
  */
 static u64 homa_patience(const struct homa_rpc *rpc, u64 resend_ns)
 {
@@ -191,7 +193,8 @@ static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc
 		return false;
 	place = homa_rpc_place(rpc);
 	*penalty = 0;
-	/* In the order of the queue, or one could wait for the other for ever. */
+	/* Pages are given back only in the order of the queue, or two messages could wait
+	 * for each other for ever. */
 	if (rpc->flags & HOMA_RPC_NO_BUFFER)
 		return homa_is_behind(&in->node, first) &&
 		       silence >= resend_ns / 2;
@@ -245,8 +248,8 @@ static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	return true;
 }
 
-/* The message at which the clock's hand stands, with a reference; NULL: there is none,
- * or pages are not short. */
+/* Returns the message at which the clock's hand stands, with a reference; NULL: there is
+ * none, or pages are not short. */
 static struct homa_rpc *homa_clock_next(struct homa_sock *sock,
 					struct homa_first *first)
 {

@@ -16,9 +16,9 @@
 #include "homa_repair.h"
 #include "homa_rx.h"
 
-/* So many questions get no answer before an RPC is given up. */
+/* Least number of questions without an answer after which an RPC is given up. */
 #define HOMA_MIN_PROBES 2u
-/* A request of which nothing new comes ends after so many timeouts. */
+/* Number of timeouts after which a request ends of which nothing new comes. */
 #define HOMA_STALLED 4u
 
 /* ---- asking the peer ---- */
@@ -177,14 +177,14 @@ static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		return true;
 	case HOMA_RPC_INCOMING:
 		if (rpc->flags & HOMA_RPC_NO_BUFFER) {
-			/* It is asked seldom, as there is no room for the answer,
-			 * either. */
+			/* The sender is asked seldom, because there is no room for the
+			 * answer. */
 			*base = HOMA_READ_ONCE(d->timeout_ns) / 2;
 			*question = HOMA_ASK_ALIVE;
 			return homa_rpc_is_client(rpc);
 		}
-		/* The number of bytes says too little: some may be from beyond what is
-		 * granted. */
+		/* The number of missing bytes is not enough to tell: some bytes may have
+		 * come from beyond what is granted. */
 		homa_ranges_iter_init(&iter, &rpc->ranges);
 		if (!homa_ranges_missing(&iter, HOMA_READ_ONCE(rpc->in.granted),
 					 &start, &end))
@@ -197,9 +197,9 @@ static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
 }
 
 /*
- * Does nobody seem to want this request any more? So it is if it has no pages and its client
- * does not ask, or if its client says that it lives, by BUSY or by bytes that we have
- * already, and sends nothing new.
+ * Is this a request that nobody seems to want any more? It is if it has no pages and its
+ * client does not ask, or if its client sends nothing new and only says that it lives, by
+ * BUSY or by bytes that we have already.
  */
 static bool homa_request_is_stale(const struct homa_ctx *ctx,
 				  const struct homa_rpc *rpc)
@@ -220,7 +220,8 @@ static u64 homa_rpc_ours(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	if (rpc->state == HOMA_RPC_INCOMING) {
 		if (rpc->flags & HOMA_RPC_NO_BUFFER)
 			return homa_starving_until(rpc);
-		/* If all messages wait for grants, no packet makes us grant. */
+		/* If all messages wait for grants, no packet comes that would make us
+		 * grant. */
 		homa_grant_due(ctx, rpc->link);
 		rpc->fresh_at = ctx->now;
 	} else if (rpc->state != HOMA_RPC_OUTGOING) {
@@ -232,10 +233,11 @@ static u64 homa_rpc_ours(struct homa_ctx *ctx, struct homa_rpc *rpc)
 }
 
 /*
- * A request that its application has not taken. Its client asks for the response now
- * and then; only if it does not is it asked, for no byte at all, which one that
- * waits answers by BUSY at most and one that does not by RPC_UNKNOWN. However many such
- * requests a peer has, they ask in turn.
+ * Returns the next deadline of a request that its application has not taken, in ns; 0: the
+ * request was given up. The client asks for the response now and then. If it does not, it
+ * is asked to resend no byte at all: a client that still waits answers by BUSY at most, and
+ * one that does not by RPC_UNKNOWN. However many such requests a peer has, they ask in
+ * turn.
  */
 static u64 homa_untaken_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {

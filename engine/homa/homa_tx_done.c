@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What became of packets that the host pulled: a message that was pinned for its packet is
- * let go, and what the device refused is sent again.
+ * What became of packets that the host pulled: a message that was held for its packet is
+ * released, and what the device refused is sent again.
  */
 #include "homa_impl.h"
 

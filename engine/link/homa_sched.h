@@ -20,7 +20,7 @@
 #include "homa_heap.h"
 #include "homa_turns.h"
 
-/* The oldest saves up at most so much credit, in 1/1000 bytes. */
+/* Most credit that the oldest sendable saves up, in 1/1000 bytes. */
 #define HOMA_SCHED_CREDIT_MAX 100000000ll
 
 /**
@@ -85,18 +85,23 @@ static inline void homa_sendable_init(struct homa_sendable *s)
 }
 
 /**
- * homa_sched_enter() - @s can send; it is not in the scheduler
+ * homa_sched_enter() - add @s, which can send and is not in the scheduler
  * @left: bytes that it has left.
- * @age: what orders it among others of its length and by age, ns say.
+ * @age: number by which it is ordered among others with as many bytes left, and by age; for
+ *	example a time in ns.
  * @id: decides between sendables of one age.
  */
 void homa_sched_enter(struct homa_sched *sched, struct homa_sendable *s,
 		      u64 left, u64 age, u64 id);
 
-/** homa_sched_leave() - @s, which is in the scheduler, can send nothing any more */
+/**
+ * homa_sched_leave() - remove @s, which is in the scheduler and can send nothing any more
+ */
 void homa_sched_leave(struct homa_sched *sched, struct homa_sendable *s);
 
-/** homa_sched_first() - the sendable with the fewest bytes left; NULL: nobody can send */
+/**
+ * homa_sched_first() - return the sendable with the fewest bytes left; NULL: none can send
+ */
 static inline struct homa_sendable *homa_sched_first(const struct homa_sched *sched)
 {
 	struct homa_heap_node *node = homa_heap_min(&sched->heap);
@@ -143,7 +148,8 @@ static inline bool homa_sched_ready(const struct homa_sched *sched,
 }
 
 /**
- * homa_sched_oldest() - the oldest sendable, if its share is due and it is not @first
+ * homa_sched_oldest() - return the oldest sendable, if its share is due and it is not
+ * @first
  *
  * Else it returns NULL. It is called only when the link could take a packet of @first, so that
  * waiting costs the oldest nothing.
@@ -161,7 +167,10 @@ homa_sched_oldest(const struct homa_sched *sched,
 	return oldest == first ? NULL : oldest;
 }
 
-/** homa_sched_burst() - number of packets of @s that fit into the device, from 1 to @most */
+/**
+ * homa_sched_burst() - return the number of packets of @s that fit into the device, from 1
+ * to @most
+ */
 u32 homa_sched_burst(const struct homa_sched *sched,
 		     const struct homa_sendable *s, u32 most);
 
@@ -194,7 +203,10 @@ static inline void homa_sched_charge_others(struct homa_sched *sched, u64 now,
 		homa_turns_spend(&sched->turns, HOMA_TURN_OTHERS, bytes);
 }
 
-/** homa_sched_credit() - @bytes were sent, of which the oldest is owed @share thousandths */
+/**
+ * homa_sched_credit() - count that @bytes were sent, of which the oldest is owed @share
+ * thousandths
+ */
 static inline void homa_sched_credit(struct homa_sched *sched, u32 bytes,
 				     u32 share)
 {
@@ -202,17 +214,23 @@ static inline void homa_sched_credit(struct homa_sched *sched, u32 bytes,
 		sched->credit += (s64)bytes * share;
 }
 
-/** homa_sched_debit() - @bytes of the oldest were sent: a burst may be more than the credit */
+/**
+ * homa_sched_debit() - count that @bytes of the oldest were sent: a burst may be more than
+ * the credit
+ */
 static inline void homa_sched_debit(struct homa_sched *sched, u32 bytes)
 {
 	sched->credit -= bytes * 1000ll;
 }
 
-/** homa_sched_again() - @s has sent something, and can send more: it has @left bytes left */
+/**
+ * homa_sched_again() - note that @s, which has sent something, has @left bytes left and can
+ * send them
+ */
 static inline void homa_sched_again(struct homa_sched *sched,
 				    struct homa_sendable *s, u64 left)
 {
-	/* The first stays the first if it has less left than before. */
+	/* The first sendable stays the first if it has fewer bytes left than before. */
 	if (homa_heap_min(&sched->heap) == &s->node)
 		s->node.key = left;
 	else

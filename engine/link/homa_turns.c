@@ -11,7 +11,7 @@ void homa_turns_set(struct homa_turns *turns, u32 percent)
 	turns->quantum[HOMA_TURN_OWN] = HOMA_TURNS_BYTES / 100 * (100 - percent);
 }
 
-/* Number of quanta after which @kind has something to spend. */
+/* Returns the number of quanta after which @kind may send again. */
 static u64 rounds_of(const struct homa_turns *turns, u32 kind)
 {
 	u32 quantum = turns->quantum[kind];
@@ -19,7 +19,7 @@ static u64 rounds_of(const struct homa_turns *turns, u32 kind)
 	return homa_div64((u64)-turns->deficit[kind] + quantum, quantum);
 }
 
-/* Counts the rounds after which one kind has paid, as both owe. */
+/* Lets rounds pass until one kind has paid what it owes, as both kinds owe. */
 static void pay(struct homa_turns *turns)
 {
 	u64 rounds = homa_min_u64(rounds_of(turns, HOMA_TURN_OWN),
@@ -32,7 +32,7 @@ static void pay(struct homa_turns *turns)
 		(s64)(rounds * turns->quantum[HOMA_TURN_OTHERS]);
 }
 
-/* A kind that has nothing to send keeps what it owes, but saves up nothing. */
+/* Notes that a kind has nothing to send: it keeps what it owes, but saves up nothing. */
 static void absent(struct homa_turns *turns, u32 kind, bool waits)
 {
 	turns->waits[kind] = waits;
@@ -69,7 +69,8 @@ void homa_turns_spend(struct homa_turns *turns, enum homa_sender kind, u64 bytes
 		turns->deficit[kind] -= (s64)bytes;
 		return;
 	}
-	/* As many rounds have passed as it has had turns: the other pays in them. */
+	/* As many rounds have passed as this kind has had turns, and the other kind pays
+	 * its debt in them. */
 	if (turns->deficit[other] < 0) {
 		u64 owed = (u64)-turns->deficit[other];
 		u64 paid = homa_div64(bytes * turns->quantum[other],

@@ -15,8 +15,9 @@
 
 #include "homa_plat.h"
 
-#define HOMA_TURNS_BYTES 32768u /* bytes of a turn of both kinds */
-#define HOMA_TURNS_BOUND 65536u /* bytes that brief own ones may owe */
+/* default bytes of a turn of both kinds together */
+#define HOMA_TURNS_BYTES 32768u
+#define HOMA_TURNS_BOUND 65536u /* most bytes that brief own senders may owe */
 
 enum homa_sender {
 	HOMA_TURN_OWN,	  /* a sendable sends next */
@@ -39,11 +40,11 @@ struct homa_turns {
 	u8 turn;
 };
 
-/** homa_turns_set() - others have @percent of the link, 1 to 99, when both kinds wait */
+/** homa_turns_set() - give others @percent of the link, 1 to 99, when both kinds wait */
 void homa_turns_set(struct homa_turns *turns, u32 percent);
 
 /**
- * homa_turns_next() - who sends next: HOMA_TURN_OWN, HOMA_TURN_OTHERS or HOMA_TURN_IDLE
+ * homa_turns_next() - say who sends next: HOMA_TURN_OWN, HOMA_TURN_OTHERS or HOMA_TURN_IDLE
  * @own: sendables have something to send.
  * @others: other senders have something to send.
  * @brief: the first sendable is brief.
@@ -51,7 +52,10 @@ void homa_turns_set(struct homa_turns *turns, u32 percent);
 enum homa_sender homa_turns_next(struct homa_turns *turns, bool own,
 				 bool others, bool brief);
 
-/** homa_turns_spend() - @kind, HOMA_TURN_OWN or HOMA_TURN_OTHERS, was given @bytes */
+/**
+ * homa_turns_spend() - count @bytes that @kind, HOMA_TURN_OWN or HOMA_TURN_OTHERS, was
+ * given
+ */
 void homa_turns_spend(struct homa_turns *turns, enum homa_sender kind, u64 bytes);
 
 #endif

@@ -4,7 +4,7 @@
 
 void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg)
 {
-	/* Only a segment counts that begins no later than where our last ACK ended. */
+	/* A segment that begins behind the end of our last ACK does not count. */
 	if ((seg->options & TAS_OPT_TS) &&
 	    (s32)(seg->ts - conn->f.ts_recent) >= 0 &&
 	    !tas_after(seg->seq, conn->f.rcv_acked))
@@ -90,7 +90,8 @@ void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
 				tas_in_flight(conn) && seg->ack == conn->f.snd_una &&
 				!(conn->f.flags & TAS_F_SACK))))
 		tas_loss_dupack(engine, conn, news);
-	/* An open window is probed soon, if it is too narrow to be used at once. */
+	/* A window that has opened is probed soon, if it is too narrow to be used at
+	 * once. */
 	if (window && !tas_in_flight(conn) &&
 	    tas_after(conn->f.snd_edge, conn->f.snd_nxt))
 		conn->backoff = 0;

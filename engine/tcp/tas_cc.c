@@ -117,7 +117,8 @@ static void ecn(struct tas_engine *engine, struct tas_conn *conn, u32 acked,
 		return;
 	if (conn->control == TAS_DCTCP)
 		tas_dctcp_average(conn);
-	else if (!marked) /* a peer says ECE until it sees CWR: that was the last mark */
+	/* a peer repeats ECE until it sees CWR; this was the last mark */
+	else if (!marked)
 		conn->marked = 0;
 	if (conn->marked && !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
 		slower(engine, conn);

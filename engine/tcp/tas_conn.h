@@ -66,7 +66,8 @@ struct tas_flow {
 	u32 rcv_nxt;
 	/* Sequence number behind the receive window that the peer knows. */
 	u32 rcv_edge;
-	/* What rcv_nxt was when the last segment was sent: so far we have acknowledged. */
+	/* Value of rcv_nxt when the last segment was sent: the number up to which we have
+	 * acknowledged. */
 	u32 rcv_acked;
 	/* Sequence number of the next byte that the application will take. */
 	u32 rcv_read;
@@ -222,8 +223,8 @@ struct tas_conn {
 	u16 rcv_mss;
 	/* Largest segment that the peer takes, as its SYN said, in bytes. */
 	u16 peer_mss;
-	/* The host writes here what it likes. If this is not NULL the host gets
-	 * TAS_EV_FREE even for a connection that ended before accept(). */
+	/* Word for the host's own use. If this is not NULL the host gets TAS_EV_FREE even
+	 * for a connection that ended before accept(). */
 	void *host;
 	/* The listener whose connection this is, until tas_accept() sets it to NULL. */
 	struct tas_listener *listener;
@@ -244,7 +245,7 @@ struct tas_conn {
 	u32 recover;
 	/* The bytes [rtx_nxt, rtx_end) are to be sent again, without those in @sacked. */
 	u32 rtx_nxt, rtx_end;
-	/* What snd_nxt was when bytes were last sent again: all behind it was sent
+	/* Value of snd_nxt when bytes were last sent again: all bytes behind it were sent
 	 * later. */
 	u32 rtx_edge;
 	/* Congestion window from which on slow start is over, in bytes (RFC 5681). */
@@ -332,8 +333,8 @@ HOMA_STATIC_ASSERT(offsetof(struct tas_conn, rcv_mss) + sizeof(u16) <= 256,
 		   "cache lines that the usual segment touches");
 
 /**
- * struct tas_ended - what is remembered of a connection in TIME_WAIT; its memory is the
- *	host's
+ * struct tas_ended - what is remembered of a connection in TIME_WAIT; the memory belongs to
+ *	the host
  * @hash: links it into tas_engine.ended.
  * @order: links it into tas_engine.ended_order, or into spare_ended if it is not in use.
  * @deadline: time at which the connection is forgotten, in ns.
@@ -374,19 +375,25 @@ static inline u32 tas_scale_slack(const struct tas_conn *conn)
 	return (1u << conn->f.rcv_wscale) - 1;
 }
 
-/** tas_in_flight() - number of bytes sent and not acknowledged; SYN and FIN count, too */
+/**
+ * tas_in_flight() - return the number of bytes sent and not acknowledged; SYN and FIN
+ * count, too
+ */
 static inline u32 tas_in_flight(const struct tas_conn *conn)
 {
 	return conn->f.snd_nxt - conn->f.snd_una;
 }
 
-/** tas_crossed() - the application connects, and a SYN came that does not answer ours */
+/**
+ * tas_crossed() - does the application connect, and has a SYN come that does not answer
+ * ours?
+ */
 static inline bool tas_crossed(const struct tas_conn *conn)
 {
 	return conn->f.state == TAS_SYN_RECEIVED && !conn->listener;
 }
 
-/** tas_open() - bytes may flow in at least one direction */
+/** tas_open() - may bytes flow in at least one direction? */
 static inline bool tas_open(const struct tas_conn *conn)
 {
 	return conn->f.state >= TAS_ESTABLISHED && conn->f.state <= TAS_LAST_ACK;

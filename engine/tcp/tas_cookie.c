@@ -8,7 +8,8 @@
 #include "tas_impl.h"
 
 #define PERIOD_NS (64 * TAS_SEC) /* unit of a cookie's time, in ns */
-#define PERIODS 2u		 /* a cookie is good for so many of them */
+/* number of these units for which a cookie is valid */
+#define PERIODS 2u
 /* Bits of a cookie. */
 #define TIME_SHIFT 27
 #define SIZE_SHIFT 24

@@ -141,7 +141,7 @@ void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 	if (conn->control != TAS_DCTCP && conn->control != TAS_RATE_DCTCP) {
 		if (seg->flags & TAS_CWR)
 			conn->f.flags &= ~TAS_F_ECHO;
-		/* The sender shall hear of it soon. */
+		/* The sender is to hear of the mark soon. */
 		if (marked && !(conn->f.flags & TAS_F_ECHO))
 			tas_owe_ack(engine, conn, true);
 		if (marked)
@@ -163,7 +163,7 @@ static void room_again(struct tas_engine *engine, struct tas_conn *conn,
 
 	if (!tas_open(conn) || (conn->f.flags & TAS_F_FIN_IN))
 		return;
-	/* The peer hears of it when the window has doubled. */
+	/* The peer is told of the window when it has doubled. */
 	window = tas_window(conn);
 	if (window > offered && window >= 2 * offered)
 		tas_owe_ack(engine, conn, true);

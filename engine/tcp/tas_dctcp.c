@@ -38,7 +38,7 @@ static u64 adjust(struct tas_engine *engine, struct tas_conn *conn)
 	r->starts = false;
 	if (r->lost)
 		return rate / 2;
-	/* The last reduction was enough: a queue takes its time. */
+	/* The last reduction is enough while the queue drains, which takes its time. */
 	if (drains)
 		return rate;
 	engine->metrics.ecn_reductions++;

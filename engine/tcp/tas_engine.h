@@ -68,13 +68,13 @@ struct tas_stray {
 	struct tas_segment seg;
 };
 
-/* A limit on something that may happen so many times a second; see tas_within(). */
+/* A limit on how often something may happen in a second; see tas_within(). */
 struct tas_limit {
 	/* Time at which the present second began, in ns. */
 	u64 at;
-	/* How often the thing has happened in this second. */
+	/* Number of times that it has happened in this second. */
 	u32 used;
-	/* How often it may happen in this second. */
+	/* Most times that it may happen in this second. */
 	u32 most;
 };
 

@@ -5,10 +5,11 @@
 
 #include "tas_engine.h"
 
-/* Bytes that are sent so soon after others came, in ns, are taken for their answer. */
+/* Time after bytes have come within which bytes that are sent count as their answer, in
+ * ns. */
 #define TAS_ANSWER_NS (40 * TAS_MSEC)
 
-/* In the short form a round trip is measured only so long after the last one, in ns. */
+/* Least time between two measurements of a round trip in the short form, in ns. */
 #define TAS_TIMED_NS TAS_MSEC
 
 /* A connection with any of these flags cannot be in the short form (tas_short.c). */
@@ -117,7 +118,7 @@ static inline void tas_disarm(struct tas_conn *conn, enum tas_timer timer)
 void tas_rearm(struct tas_engine *engine, struct tas_conn *conn);
 /* Sets the timer of the tail loss probe anew after more bytes were sent. */
 void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn);
-/* @time doubled so many times, but at most rto_max_ms; in ns. */
+/* Returns @time doubled @doublings times, but at most rto_max_ms; in ns. */
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings);
 /* May the last bytes be probed by a tail loss probe? */
 bool tas_wants_tail_probe(const struct tas_engine *engine,

@@ -11,7 +11,7 @@
 #define MTU_LEAST_V4 552u
 #define MTU_LEAST_V6 1280u
 
-/* Every network carries packets of so many bytes. */
+/* Longest IP packets that every network carries, in bytes. */
 #define NETWORK_V4 68u
 #define NETWORK_V6 1280u
 
@@ -58,7 +58,8 @@ static void narrower(struct tas_engine *engine, struct tas_conn *conn, u32 mtu)
 	conn->path_mtu = (u16)mtu;
 	conn->wide_mtu = 0;
 	tas_set_mss(engine, conn);
-	/* Nothing of what was too long has arrived; the network was not full. */
+	/* The segments that were too long are lost, but not because the network was
+	 * full. */
 	conn->rtt_at = 0;
 	conn->rtx_nxt = conn->f.snd_una;
 	conn->rtx_end = conn->f.snd_nxt;
@@ -75,7 +76,8 @@ void tas_black_hole(struct tas_engine *engine, struct tas_conn *conn)
 	if (!each || conn->f.state < TAS_ESTABLISHED || conn->backoff % each)
 		return;
 	if (conn->backoff / each % 2) {
-		/* Only what is as long as that can be dropped for its length. */
+		/* Only packets that are at least this long can have been dropped for their
+		 * length. */
 		if (tas_in_flight(conn) < conn->f.mss)
 			return;
 		engine->metrics.black_holes++;

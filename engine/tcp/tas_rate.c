@@ -34,7 +34,8 @@ static u64 interval(const struct tas_engine *engine, const struct tas_conn *conn
 	return conn->srtt ? 2 * conn->srtt : UNMEASURED_NS;
 }
 
-/* The rate of an initial window in each round trip; 0: no round trip was measured. */
+/* Returns the rate of an initial window in each round trip; 0: no round trip was
+ * measured. */
 static u64 first_rate(const struct tas_engine *engine, const struct tas_conn *conn)
 {
 	u64 bytes = (u64)engine->params.initial_window * conn->f.mss;
@@ -125,8 +126,9 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 		r->rate = first;
 	if (!r->rate)
 		return;
-	/* TAS: no more than 20 % above what arrived. But who had little to send does not
-	 * get less than who begins, as long as there is no congestion. */
+	/* As in TAS the rate is no more than 20 % above what arrived. But a connection that
+	 * had little to send does not get less than one that begins, as long as there is no
+	 * congestion. */
 	if (conn->marked || r->lost)
 		first = 0;
 	if (conn->control != TAS_CONSTANT)
@@ -134,8 +136,8 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 				       homa_max_u64(achieved + achieved / 5,
 						    first));
 	r->rate = within(control->adjust(engine, conn));
-	/* A segment goes in each interval, or there would be nothing to decide by for
-	 * long. */
+	/* One segment goes in each interval at least, or there would be nothing to decide
+	 * by for long. */
 	if (conn->control != TAS_CONSTANT)
 		r->rate = homa_max_u64(r->rate,
 				       homa_div64((u64)conn->f.mss * TAS_SEC,

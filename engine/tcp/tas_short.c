@@ -115,7 +115,7 @@ bool tas_fold(struct tas_engine *engine, struct tas_conn *conn)
 		conn->stalled_at = retransmit - conn->rto;
 		conn->f.flags |= TAS_F_UNTIMED;
 	} else if (retransmit != TAS_NEVER || !rested(engine, conn)) {
-		return false; /* a closed window is to be probed */
+		return false; /* the closed window is to be probed */
 	}
 	if (conn->f.flags & TAS_F_ACK_LATER)
 		conn->owed_at =

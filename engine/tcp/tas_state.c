@@ -138,8 +138,8 @@ void tas_abort(struct tas_engine *engine, struct tas_conn *conn)
 	tas_gone(engine, conn);
 }
 
-/* The peer has all bytes, so the host may have let go, too: who never acknowledges the FIN
- * must not cost memory that nobody accounts for. */
+/* The peer has all bytes, so the host releases its memory, too: a peer that never
+ * acknowledges the FIN must not cost memory that no account is charged for. */
 static void let_go(struct tas_engine *engine, struct tas_conn *conn)
 {
 	tas_shut_send(engine, conn);

@@ -188,8 +188,8 @@ void tas_gone(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_tell(struct tas_engine *engine, struct tas_conn *conn, u32 events)
 {
-	/* Of a closed connection the host hears only its end, and that its bytes have
-	 * arrived. */
+	/* The host hears of a closed connection only that it has ended, and that its bytes
+	 * have arrived. */
 	if (conn->f.flags & TAS_F_CLOSED)
 		events &= TAS_EV_FREE | TAS_EV_SENT;
 	if (!events || conn->listener)

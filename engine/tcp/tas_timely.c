@@ -11,7 +11,8 @@
 #define GAIN_SHIFT 3
 /* Factor of decreases, in tenths (paper: beta is 0.8). */
 #define BETA_TENTHS 8u
-/* After so many intervals without a longer round trip the rate grows faster. */
+/* Number of intervals in a row without a longer round trip after which the rate grows
+ * faster. */
 #define FALLS 5u
 
 /* Returns @rate less beta * @part / @whole of it. */

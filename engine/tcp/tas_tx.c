@@ -10,7 +10,8 @@ static bool has_unsent(const struct tas_conn *conn)
 	return tas_before(conn->f.snd_nxt, conn->f.snd_end);
 }
 
-/* Fills in what each segment of a connection says, and notes what is settled by that. */
+/* Fills in the fields that each segment of a connection has, and notes that no ACK is owed
+ * any more. */
 static void common(struct tas_engine *engine, struct tas_conn *conn,
 		   struct tas_segment *seg, u32 length)
 {
@@ -21,7 +22,8 @@ static void common(struct tas_engine *engine, struct tas_conn *conn,
 	seg->ack = conn->f.rcv_nxt;
 	window = tas_window(conn);
 	conn->f.rcv_edge = conn->f.rcv_nxt + window;
-	/* Rounded up, or the peer would take it for a window that was made smaller. */
+	/* The window is rounded up, or the peer would take it for a window that was made
+	 * smaller. */
 	seg->window = (u16)homa_min_u32((window + tas_scale_slack(conn)) >>
 						conn->f.rcv_wscale,
 					65535);
@@ -111,7 +113,8 @@ static bool send_syn(struct tas_engine *engine, struct tas_conn *conn,
 	if (!first && conn->rtx_nxt == conn->rtx_end &&
 	    !(conn->f.flags & TAS_F_ACK_NOW))
 		return false;
-	/* A SYN that crossed ours is answered when it comes; what is repeated is ours. */
+	/* A SYN that crossed ours is answered when it comes; our own SYN is what is
+	 * repeated. */
 	if (conn->listener ||
 	    (tas_crossed(conn) && (conn->f.flags & TAS_F_ACK_NOW))) {
 		seg.flags |= TAS_ACK;
@@ -353,7 +356,7 @@ static bool build(struct tas_engine *engine, struct tas_conn *conn,
 
 	if (conn->f.state == TAS_SYN_SENT || conn->f.state == TAS_SYN_RECEIVED)
 		return send_syn(engine, conn, out);
-	/* What is behind a gap is told at once, and without payload. */
+	/* Bytes behind a gap are reported at once, by a segment without payload. */
 	if ((conn->f.flags & TAS_F_ACK_NOW) && conn->f.gaps) {
 		send_ack(engine, conn, false, out);
 		return true;

@@ -118,9 +118,12 @@ enum tas_event {
 	TAS_EV_ERROR = 8,    /* the connection has failed; see tas_conn.error */
 	TAS_EV_END = 16, /* the peer sends no more, and all bytes are in order */
 	TAS_EV_FREE =
-		32, /* it is closed and over; its memory is the host's again */
+		/* the connection is closed and over; its memory is the host's again */
+	32,
 	TAS_EV_SENT =
-		64, /* it is closed, and the peer has acknowledged all bytes and the FIN */
+		/* the connection is closed, and the peer has acknowledged all bytes and the
+		 * FIN */
+	64,
 };
 
 enum tas_state {
