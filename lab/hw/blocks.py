@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.paths import ROOT
@@ -11,16 +12,23 @@ from lab.paths import ROOT
 RTL = ROOT / "hw" / "rtl"
 PACKAGES = ("homa_wire_pkg", "homa_nic_pkg", "homa_regs_pkg")
 WIDTHS = (64, 256, 512)
+# Messages that wait for grants.
+GRANT_DEPTHS = (64, 256, 1024)
 
 
 @dataclass(frozen=True)
 class Block:
     """`top`: the module; `files`: modules below it, each in a file of its name; `tests`: the
-    modules of hw/tb that test it."""
+    modules of hw/tb that test it. `parameter`: the one whose values are `sizes`; `smoke`: random
+    frames, or what the block has instead, in a short test, by size."""
 
     top: str
     files: tuple[str, ...]
     tests: tuple[str, ...]
+    parameter: str = "WIDTH"
+    sizes: tuple[int, ...] = WIDTHS
+    # A narrow port needs many more cycles for a frame. The width between has its turn in --hw.
+    smoke: Mapping[int, int] = field(default_factory=lambda: {64: 2000, 512: 10_000})
 
     def sources(self, root: Path = RTL) -> list[Path]:
         """In the order in which they must be read."""
@@ -44,6 +52,14 @@ BLOCKS = {
         Block("homa_lso", (*_PARSER, *_LSO), ("test_lso",)),
         Block("homa_lro", (*_PARSER, *_LRO), ("test_lro",)),
         Block("homa_pace", (), ("test_pace",)),
+        Block(
+            "homa_grant_queue",
+            (),
+            ("test_grant_queue",),
+            parameter="DEPTH",
+            sizes=GRANT_DEPTHS,
+            smoke={64: 10_000},
+        ),
         Block("homa_nic", (*_PARSER, *_CLASSIFY, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")),
     )
 }

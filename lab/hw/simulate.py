@@ -38,7 +38,7 @@ def simulate(name: str, width: int, variables: dict[str, str], *, waves: bool, r
     runner.build(
         sources=block.sources(root),
         hdl_toplevel=block.top,
-        parameters={"WIDTH": width},
+        parameters={block.parameter: width},
         build_args=[
             "-Wall",
             "-O3",
@@ -58,7 +58,7 @@ def simulate(name: str, width: int, variables: dict[str, str], *, waves: bool, r
         build_dir=folder,
         test_dir=folder,
         results_xml="results.xml",
-        extra_env={**variables, "HW_WIDTH": str(width)},
+        extra_env={**variables, f"HW_{block.parameter}": str(width)},
         plusargs=["+verilator+rand+reset+2"],
         waves=waves,
     )
@@ -68,7 +68,7 @@ def simulate(name: str, width: int, variables: dict[str, str], *, waves: bool, r
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="simulate", description=__doc__.splitlines()[0])
     parser.add_argument("block", choices=sorted(BLOCKS))
-    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--width", "--size", type=int, default=512)
     parser.add_argument("--frames", type=int, default=1000, help="random frames in all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--waves", action="store_true", help="write a waveform")
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
         "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
     failed = simulate(args.block, args.width, variables, waves=args.waves, root=args.rtl)
-    print(f"{args.block} at {args.width} bits: {failed} failed")
+    print(f"{args.block} at {args.width}: {failed} failed")
     return 1 if failed else 0
 
 

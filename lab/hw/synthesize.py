@@ -73,7 +73,7 @@ def _folder(block: Block, width: int) -> Path:
 
 def _read(block: Block, width: int) -> str:
     names = " ".join(source.name for source in block.sources())
-    return f"read_slang --threads 1 {names} --top {block.top} -GWIDTH={width}"
+    return f"read_slang --threads 1 {names} --top {block.top} -G{block.parameter}={width}"
 
 
 def area(block: Block, width: int) -> tuple[int, int, float]:

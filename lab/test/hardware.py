@@ -10,14 +10,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from lab.hw import environment
-from lab.hw.blocks import BLOCKS, WIDTHS, Block
+from lab.hw.blocks import BLOCKS, Block
 from lab.test import process
 from lab.test.context import ROOT, Context, Tally
 
 PARALLEL = 2
-# Random frames in a smoke test, by width: a narrow port needs many more cycles for one. The width
-# between has its turn in --hw.
-SMOKE = {64: 2000, 512: 10_000}
 EVERYTHING = 1_000_000
 SMOKE_SECONDS = 1200
 SECONDS = 8 * 3600
@@ -26,15 +23,15 @@ Case = Callable[[], tuple[str, str]]
 
 
 def smoke(context: Context, names: list[str]) -> Tally:
-    return _run(context, names, SMOKE, SMOKE_SECONDS)
+    return _run(context, names, False)
 
 
 def everything(context: Context, names: list[str]) -> Tally:
-    return _run(context, names, dict.fromkeys(WIDTHS, EVERYTHING), SECONDS)
+    return _run(context, names, True)
 
 
-def _run(context: Context, names: list[str], frames: dict[int, int], seconds: float) -> Tally:
-    """All checks, or those of the blocks named; `frames` by width."""
+def _run(context: Context, names: list[str], all_of_it: bool) -> Tally:
+    """All checks, or those of the blocks named."""
     tally = Tally()
     wanted = {name: block for name, block in BLOCKS.items() if not names or name in names}
     if not wanted:
@@ -51,12 +48,16 @@ def _run(context: Context, names: list[str], frames: dict[int, int], seconds: fl
         tally.skip("hw", str(error))
         return tally
     cases: list[Case] = []
+    seconds = SECONDS if all_of_it else SMOKE_SECONDS
     for name, block in wanted.items():
-        for width in WIDTHS:
+        frames = dict.fromkeys(block.sizes, EVERYTHING) if all_of_it else block.smoke
+        for width in block.sizes:
             cases.append(lambda n=name, b=block, w=width: _lint(context, n, b, w, variables))
             if width in frames:
                 cases.append(
-                    lambda n=name, w=width: _simulate(context, n, w, frames[w], seconds, variables)
+                    lambda n=name, w=width, f=frames[width]: _simulate(
+                        context, n, w, f, seconds, variables
+                    )
                 )
     with ThreadPoolExecutor(PARALLEL) as pool:
         for label, wrong in pool.map(lambda case: case(), cases):
@@ -90,7 +91,12 @@ def _lint(
     context: Context, name: str, block: Block, width: int, variables: dict[str, str]
 ) -> tuple[str, str]:
     command = [str(environment.verilator() / "verilator"), "--lint-only", "-Wall"]
-    command += [f"-GWIDTH={width}", "--top-module", block.top, *map(str, block.sources())]
+    command += [
+        f"-G{block.parameter}={width}",
+        "--top-module",
+        block.top,
+        *map(str, block.sources()),
+    ]
     return _command(context, f"lint-{name}-{width}", command, variables, SMOKE_SECONDS)
 
 

@@ -14,6 +14,7 @@ _ENGINE = (
 )
 _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("engine/wire/", (*_ENGINE, "dissector", "hw")),
+    ("engine/homa/homa_grant", (*_ENGINE, "hw")),
     ("engine/", _ENGINE),
     ("nic/", ("unit", "counts", "fuzz", "net", "homad")),
     ("common/", ("unit", "sim", "net")),
