@@ -23,7 +23,8 @@ static u32 homak_udp_len(const struct homa_addr *dst)
 	return homak_encap_udp(dst) ? sizeof(struct udphdr) : 0;
 }
 
-/* Packets of one RPC take one way through queues and networks. */
+/* Returns a hash of the RPC, so that its packets take one way through queues and
+ * networks. */
 static u32 homak_tx_hash(const struct homa_tx_desc *desc)
 {
 	return homa_get_be32(desc->hdr +
@@ -39,8 +40,8 @@ static u8 homak_tx_tos(const struct homak_net *hnet,
 	return (u8)(READ_ONCE(hnet->settings.priority_map[prio]) << 5);
 }
 
-/* The checksum of TCP: of the pseudo-header, the rest later. For packets in
- * disguise, and for adapters that take us for TCP when they segment. */
+/* Puts the sum of TCP's pseudo-header into the checksum, which the device completes. It is
+ * for packets in disguise, and for adapters that take us for TCP when they segment. */
 static void homak_tx_tcp_csum(struct sk_buff *skb, const struct homak_route *route)
 {
 	struct homa_wire_common *w = (struct homa_wire_common *)skb->data;
@@ -81,7 +82,7 @@ static void homak_tx_udp(struct sk_buff *skb, const struct homak_route *route,
 	skb->csum_offset = offsetof(struct udphdr, check);
 }
 
-/* The rest of the IP header - lengths, checksum - is ip_local_out()'s. */
+/* Writes the IP header but for lengths and checksum, which ip_local_out() fills in. */
 static void homak_tx_ip(struct sk_buff *skb, const struct homak_route *route,
 			u8 tos, u32 hash)
 {
@@ -99,7 +100,8 @@ static void homak_tx_ip(struct sk_buff *skb, const struct homak_route *route,
 	skb_reset_network_header(skb);
 }
 
-/* Homa header and payload; @small: the message's bytes, to be copied. */
+/* Appends Homa header and payload to @skb; @small: bytes of the message to be copied, or
+ * NULL. */
 static int homak_tx_body(struct sk_buff *skb,
 			 const struct homak_tx_piece *piece, const u8 *small)
 {

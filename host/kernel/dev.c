@@ -42,7 +42,8 @@ static void homak_dev_pull(struct homak_dev *hdev)
 	struct homak_cpu *cpu = homak_enter(hdev->hnet);
 
 	if (unlikely(!cpu)) {
-		/* Settings change; nobody else would ask for this device. */
+		/* Settings are being changed. Nobody else would ask for this device's
+		 * packets, so the timer does. */
 		hrtimer_start(&hdev->timer, ms_to_ktime(1),
 			      HRTIMER_MODE_REL_SOFT);
 		return;
@@ -58,7 +59,7 @@ static void homak_dev_again(struct tasklet_struct *t)
 
 static enum hrtimer_restart homak_dev_timer(struct hrtimer *timer)
 {
-	/* May start it again. */
+	/* This may start the timer again. */
 	homak_dev_pull(container_of(timer, struct homak_dev, timer));
 	return HRTIMER_NORESTART;
 }
@@ -98,7 +99,7 @@ static void homak_dev_work(struct work_struct *work)
 	rtnl_unlock();
 }
 
-/* Computes the values of all links anew, because settings have changed. Nobody is in the
+/* Computes the values of all links anew, because settings have changed. No thread is in the
  * engine. */
 void homak_devs_derive(struct homak_net *hnet)
 {
@@ -131,7 +132,7 @@ static struct homak_dev *homak_dev_make(struct homak_net *hnet)
 	return hdev;
 }
 
-/* Finds a link that neither a device nor a qdisc of one has. homak_net.dev_lock is held. */
+/* Finds a link that no device and no qdisc has. homak_net.dev_lock is held. */
 static struct homak_dev *homak_dev_left(struct homak_net *hnet)
 {
 	struct homak_dev *hdev;
@@ -146,8 +147,9 @@ static struct homak_dev *homak_dev_left(struct homak_net *hnet)
 	return NULL;
 }
 
-/* A link for a device that is new here. Under homak_net.dev_lock. Who goes through the
- * lists meanwhile may miss some; then it looks again under the lock. */
+/* Makes a link for a device that is new here, or gives it the link of one that is gone;
+ * homak_net.dev_lock is held. A reader of the lists may miss some meanwhile, and then looks
+ * again under the lock. */
 static struct homak_dev *homak_dev_new(struct homak_net *hnet,
 				       struct net_device *dev)
 {
@@ -165,8 +167,9 @@ static struct homak_dev *homak_dev_new(struct homak_net *hnet,
 }
 
 /*
- * The link of @dev, made if need be. A device on its way out, or to another namespace, is
- * down before the notifier says so: then it gets none, for nobody would take it away.
+ * Returns the link of @dev, which is made if need be. A device on its way out, or to
+ * another namespace, is down before the notifier says so: it gets no link then, because
+ * nothing would take that away.
  */
 static noinline struct homak_dev *homak_dev_attach(struct homak_net *hnet,
 						   struct net_device *dev)
@@ -180,7 +183,7 @@ static noinline struct homak_dev *homak_dev_attach(struct homak_net *hnet,
 		if (!hdev)
 			hdev = homak_dev_new(hnet, dev);
 		if (hdev && rcu_access_pointer(hdev->dev) != dev) {
-			/* Its rate is asked for soon; packets have a size at once. */
+			/* The rate is asked for soon; packets need a size at once. */
 			homa_link_set(hdev->link, 0, READ_ONCE(dev->mtu));
 			rcu_assign_pointer(hdev->dev, dev);
 			schedule_work(&hdev->measure);
@@ -259,7 +262,7 @@ static int homak_dev_event(struct notifier_block *nb, unsigned long event,
 		 * those held here. */
 		rcu_read_lock();
 		hdev = homak_dev_find(hnet, dev->ifindex);
-		/* It may be back from another namespace. */
+		/* The device may be back from another namespace. */
 		if (hdev && rcu_access_pointer(hdev->dev) != dev)
 			homak_dev_attach(hnet, dev);
 		else if (hdev)

@@ -24,7 +24,7 @@
 
 #define HOMAK_TCP_HDR 20
 
-/* Is there one of ours at @at? */
+/* Is there a header of a disguised packet at @at? */
 static bool homak_disguise_marked(const struct sk_buff *skb, int at)
 {
 	const struct homa_wire_common *hdr;
@@ -44,7 +44,7 @@ static unsigned int homak_disguise_take(struct sk_buff *skb, struct net *net,
 	return NF_STOLEN;
 }
 
-/* An ICMP message at @at; it is only looked at. */
+/* Handles an ICMP message at @at, which is only read. */
 static void homak_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
 {
 	struct {

@@ -15,13 +15,14 @@
 
 #include "homa_receive.h"
 
-/* A datagram, skb->data at the UDP header; 0: it is taken. */
+/* Receives a datagram, skb->data at the UDP header; returns 0: it is taken. */
 static int homak_udp_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	const struct udphdr *udp = udp_hdr(skb);
 	u16 port = ntohs(udp->source);
 
-	/* Without a checksum, or one that we would not know how to answer. */
+	/* Drop a datagram without a checksum, or from a port that has another meaning in
+	 * homa_addr.encap. */
 	if (!udp->check || port == 0 || port == HOMAK_ENCAP_TCP) {
 		kfree_skb_reason(skb, SKB_DROP_REASON_UDP_CSUM);
 		return 0;
@@ -114,7 +115,7 @@ int homak_udp_on(struct homak_net *hnet, struct socket *socks[2])
 		return err;
 	err = homak_udp_open(hnet, AF_INET6, &socks[1]);
 	if (!err || err == -EAFNOSUPPORT)
-		return 0; /* a host without IPv6 */
+		return 0; /* the host has no IPv6 */
 	homak_udp_off(socks);
 	return err;
 }

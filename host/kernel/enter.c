@@ -16,8 +16,10 @@
 #include "homa_tx.h"
 
 #define HOMAK_FILL (HOMAK_SPARES + 4u)
-#define HOMAK_DRAIN 256u /* peers and records given up in a turn, at the end */
-#define HOMAK_LEAVE_TURNS 8 /* events make packets, packets make events */
+/* most peers and records that are freed in a turn, at the end */
+#define HOMAK_DRAIN 256u
+/* most turns, because events make packets and packets make events */
+#define HOMAK_LEAVE_TURNS 8
 
 static struct kmem_cache *homak_rpc_cache;
 static struct kmem_cache *homak_peer_cache;
@@ -106,7 +108,8 @@ static void homak_reap(struct homak_cpu *cpu)
 	}
 	while ((peer = homa_retired_peer(ctx)))
 		kmem_cache_free(homak_peer_cache, peer);
-	/* Messages with gaps have ended, or requests need not be remembered. */
+	/* Ranges are spare now, because messages with gaps have ended or requests need not
+	 * be remembered. */
 	while (unlikely(ctx->spare_ranges > 8 * HOMAK_FILL))
 		kmem_cache_free(homak_range_cache, homa_ctx_take_range(ctx));
 }
@@ -121,7 +124,8 @@ struct homak_cpu *homak_enter(struct homak_net *hnet)
 		return NULL;
 	homak_own_bh();
 	cpu = this_cpu_ptr(hnet->cpus);
-	/* Inside already: IP gave back at once what we sent (tc's mirred can). */
+	/* This CPU is inside already: IP has given back at once what we sent (tc's mirred
+	 * can). */
 	if (unlikely(READ_ONCE(hnet->paused) || cpu->in)) {
 		homak_host_count(cpu, HOMAK_H_host_paused, 1);
 		homak_disown_bh();
@@ -142,7 +146,7 @@ struct homak_cpu *homak_enter_wait(struct homak_net *hnet)
 		cpu = homak_enter(hnet);
 		if (likely(cpu) || !homak_net_engine(hnet))
 			return cpu;
-		/* Settings change: whoever does holds the lock. */
+		/* The holder of the lock is changing settings, so this waits for it. */
 		mutex_lock(&hnet->lock);
 		mutex_unlock(&hnet->lock);
 		cond_resched();
@@ -171,7 +175,7 @@ static void homak_transmit(struct homak_cpu *cpu)
 		homak_xmit(cpu, homak_dev_of(link));
 }
 
-/* Says whether the calls of the engine have left anything to work off. */
+/* Have calls of the engine left anything to work off? */
 static bool homak_left(const struct homa_ctx *ctx)
 {
 	return ctx->event_head || ctx->tx_link || ctx->retired_rpc ||

@@ -23,7 +23,7 @@
 
 #ifdef CONFIG_NETFILTER
 
-/* Finds the place of @skb's flow; writes its key to @flow. */
+/* Finds the place of @skb's flow, and writes the key of that flow to @flow. */
 static struct homak_rx_flow *homak_flow_of(struct homak_rx_flows __percpu *flows,
 					   struct homak_rx_flow *flow,
 					   const struct sk_buff *skb)

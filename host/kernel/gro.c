@@ -27,12 +27,14 @@
 
 #include "homa_receive.h"
 
-#define HOMAK_GRO_PACKETS 16u  /* two calls of the engine */
-#define HOMAK_GRO_BYTES 65000u /* IP's length field has 16 bits */
+/* most packets of a batch: two calls of the engine */
+#define HOMAK_GRO_PACKETS 16u
+/* most bytes of a batch, because IP's length field has 16 bits */
+#define HOMAK_GRO_BYTES 65000u
 
 /* ---- a device's poll ---- */
 
-/* Is @skb for this host itself? Data at the IP header. */
+/* Is @skb for this host itself? Its data is at the IP header. */
 static bool homak_gro_local(const struct sk_buff *skb)
 {
 	struct net *net = dev_net(skb->dev);
@@ -50,12 +52,12 @@ static bool homak_gro_fits(const struct sk_buff *held, const struct sk_buff *skb
 		       (skb->ip_summed == CHECKSUM_PARTIAL);
 }
 
-/* Chain @skb, whose IP header is in its linear part, behind @held. */
+/* Chains @skb, whose IP header is in its linear part, behind @held. */
 static void homak_gro_chain(struct sk_buff *held, struct sk_buff *skb)
 {
 	u32 len = skb_gro_len(skb);
 
-	/* What they are charged to would be given back the wrong amounts. */
+	/* The account that the packets are charged to would get back the wrong amounts. */
 	skb_orphan(held);
 	skb_orphan(skb);
 	__skb_pull(skb, skb_gro_offset(skb));
@@ -109,7 +111,8 @@ static int homak_gro_complete(struct sk_buff *skb, int offset)
 	skb_shinfo(skb)->gso_type |= SKB_GSO_FRAGLIST;
 	skb_shinfo(skb)->gso_segs = NAPI_GRO_CB(skb)->count;
 	if (skb->ip_summed != CHECKSUM_PARTIAL)
-		skb->ip_summed = CHECKSUM_NONE; /* it covers one packet at most */
+		/* a checksum covers one packet at most */
+		skb->ip_summed = CHECKSUM_NONE;
 	return 0;
 }
 
@@ -122,7 +125,7 @@ struct sk_buff *homak_gro_split(struct sk_buff *skb)
 	bool cloned = skb_cloned(skb);
 	u32 len = 0;
 
-	/* IP's reassembly also leaves a frag_list: that is one packet. */
+	/* IP's reassembly also leaves a frag_list, but that is one packet. */
 	if (!skb_is_gso(skb) || !(shinfo->gso_type & SKB_GSO_FRAGLIST))
 		return NULL;
 	for (member = shinfo->frag_list; member; member = next) {
@@ -130,7 +133,7 @@ struct sk_buff *homak_gro_split(struct sk_buff *skb)
 		len += member->len;
 		skb->truesize -= member->truesize;
 		if (cloned) {
-			/* The chain is also that of the clones. */
+			/* The chain belongs to the clones as well. */
 			member = skb_clone(member, GFP_ATOMIC | __GFP_NOWARN);
 		} else {
 			member->next = NULL;
@@ -138,7 +141,8 @@ struct sk_buff *homak_gro_split(struct sk_buff *skb)
 						 GFP_ATOMIC | __GFP_NOWARN);
 		}
 		if (!member)
-			continue; /* lost, like any packet may be */
+			/* without memory the packet is lost, like any packet may be */
+			continue;
 		member->next = NULL;
 		member->dev = skb->dev;
 		member->skb_iif = skb->skb_iif;
@@ -150,7 +154,7 @@ struct sk_buff *homak_gro_split(struct sk_buff *skb)
 		*end = member;
 		end = &member->next;
 	}
-	/* These are this clone's own, the list need not be taken off. */
+	/* These fields are this clone's own, and the list stays with the others. */
 	skb->len -= len;
 	skb->data_len -= len;
 	if (!cloned) {
@@ -162,7 +166,8 @@ struct sk_buff *homak_gro_split(struct sk_buff *skb)
 
 /* ---- apart again, on the way to elsewhere ---- */
 
-/* On the way, the first one's IP header may have been changed (TTL, NAT). */
+/* Writes the first packet's IP header, which may have been changed on the way (TTL, NAT),
+ * to the others. */
 static int homak_gro_headers(struct sk_buff *segs)
 {
 	u32 len = skb_network_header_len(segs);

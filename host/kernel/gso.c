@@ -32,10 +32,11 @@
 #include "homa_receive.h"
 #include "homa_tx.h"
 
-#define HOMAK_GSO_SLACK 320u /* headers of all layers, as TCP leaves */
-#define HOMAK_GSO_OFFSET 4u  /* an interleaved segment's own header */
+#define HOMAK_GSO_SLACK 320u /* room for headers of all layers, as TCP leaves */
+#define HOMAK_GSO_OFFSET 4u  /* bytes of an interleaved segment's own header */
 #define HOMAK_GSO_HDR (HOMA_DATA_HDR - HOMAK_GSO_OFFSET)
-#define HOMAK_GSO_INTERLEAVED_SEGS 7u /* two fragments each */
+/* most interleaved segments, each of which takes two fragments */
+#define HOMAK_GSO_INTERLEAVED_SEGS 7u
 
 /* ---- sending ---- */
 
@@ -78,7 +79,7 @@ enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
 	return HOMAK_GSO_ONE_PIECE;
 }
 
-/* Bytes that stand before each segment's payload, but the first one's. */
+/* Returns the bytes that stand before each segment's payload, but the first one's. */
 static u32 homak_gso_own(enum homak_gso_form form)
 {
 	return form == HOMAK_GSO_UDP ? HOMA_DATA_HDR : HOMAK_GSO_OFFSET;
@@ -102,7 +103,7 @@ u32 homak_gso_bytes(const struct homak_net *hnet, const struct net_device *dev,
 	return max(segs, 1u) * seg;
 }
 
-/* One header that stands for all segments. */
+/* Writes one header that stands for all segments. */
 static void homak_gso_header(struct sk_buff *skb, enum homak_gso_form form)
 {
 	struct homa_wire_data *w = (struct homa_wire_data *)skb->data;
@@ -149,7 +150,8 @@ void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form, u32 seg,
 	shinfo->gso_type = v4 ? SKB_GSO_TCPV4 : SKB_GSO_TCPV6;
 }
 
-/* What stands before a later segment: its offset, or all of the first one's header. */
+/* Writes what stands before a later segment: its offset, or all of the first one's
+ * header. */
 static void homak_gso_before(void *at, enum homak_gso_form form,
 			     const void *first, u32 offset)
 {
@@ -192,7 +194,7 @@ int homak_gso_interleave(const struct homak_msg *msg, struct sk_buff *skb,
 
 /* ---- taking apart, for devices that cannot ---- */
 
-/* @skb->data at the Homa header of @hdr_len bytes; segments of @size after it. */
+/* Cuts @skb, whose data is at the Homa header of @hdr_len bytes, into segments of @size. */
 static struct sk_buff *homak_gso_cut(struct sk_buff *skb,
 				     netdev_features_t features, u32 hdr_len,
 				     u32 size)
@@ -202,13 +204,14 @@ static struct sk_buff *homak_gso_cut(struct sk_buff *skb,
 
 	if (skb->len <= hdr_len + size)
 		return ERR_PTR(-EINVAL);
-	/* What is shared with a clone must not change under it. */
+	/* Bytes that are shared with a clone must not change. */
 	if (skb_unclone(skb, GFP_ATOMIC))
 		return ERR_PTR(-ENOMEM);
 	was = skb_shinfo(skb)->gso_size;
 	__skb_pull(skb, hdr_len);
 	skb_shinfo(skb)->gso_size = (u16)size;
-	/* There is no checksum: let nobody compute one. */
+	/* The segments have no checksum, so the device is said to compute it: then nothing
+	 * does. */
 	segs = skb_segment(skb, features | NETIF_F_HW_CSUM);
 	skb_shinfo(skb)->gso_size = was;
 	return segs;
@@ -224,7 +227,8 @@ static struct homa_wire_data *homak_gso_seg_header(struct sk_buff *skb)
 	return w;
 }
 
-/* As homak_tx_build() made it, or nearly: a header, and payload in pages of ours. */
+/* Is @skb as homak_tx_build() made it, or nearly: a header, and payload in pages of
+ * ours? */
 static bool homak_gso_is_simple(const struct sk_buff *skb,
 				netdev_features_t features)
 {
@@ -236,13 +240,13 @@ static bool homak_gso_is_simple(const struct sk_buff *skb,
 	       !shinfo->tx_flags && skb_mac_header_was_set(skb);
 }
 
-/* struct homak_gso_from - progress in the payload of @skb: @i-th fragment, byte @at */
+/* struct homak_gso_from - progress in the payload of @skb: byte @at of fragment @i */
 struct homak_gso_from {
 	struct sk_buff *skb;
 	u32 i, at;
 };
 
-/* The next @n bytes to @one, by reference. */
+/* Appends the next @n bytes to @one, by reference. */
 static int homak_gso_refer(struct homak_gso_from *from, struct sk_buff *one, u32 n)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(from->skb);
@@ -268,13 +272,13 @@ static int homak_gso_refer(struct homak_gso_from *from, struct sk_buff *one, u32
 	return err;
 }
 
-/* One segment of @n bytes: headers copied from the MAC's on, @head bytes. */
+/* Makes one segment of @n bytes, with @head bytes of headers copied, from the MAC's on. */
 static struct sk_buff *homak_gso_one(struct homak_gso_from *from, u32 head, u32 n)
 {
 	struct sk_buff *skb = from->skb, *one;
 	u32 room = (u32)(skb_mac_header(skb) - skb->head);
 
-	/* With the same room, offsets of headers stay what they are. */
+	/* With the same room the offsets of headers stay as they are. */
 	one = homak_tx_alloc(room, head);
 	if (unlikely(!one))
 		return NULL;
@@ -288,8 +292,8 @@ static struct sk_buff *homak_gso_one(struct homak_gso_from *from, u32 head, u32 
 }
 
 /*
- * What skb_segment() does for all kinds of skbs, for ours, with half its
- * instructions. NULL: no memory.
+ * Does for our skbs what skb_segment() does for all kinds, with half its instructions.
+ * NULL: no memory.
  */
 static struct sk_buff *homak_gso_quick(struct sk_buff *skb, u32 seg)
 {
@@ -311,7 +315,8 @@ static struct sk_buff *homak_gso_quick(struct sk_buff *skb, u32 seg)
 		left -= n;
 	} while (left);
 	*end = NULL;
-	segs->prev = one; /* the stack looks for the last one there */
+	/* the stack expects a pointer to the last segment there */
+	segs->prev = one;
 	if (skb->destructor == sock_wfree) {
 		swap(one->truesize, skb->truesize);
 		swap(one->destructor, skb->destructor);
@@ -328,7 +333,7 @@ static struct sk_buff *homak_gso_one_piece(struct sk_buff *skb,
 	u32 seg = skb_shinfo(skb)->gso_size;
 	struct sk_buff *segs, *one;
 
-	/* The header is not copied from a packet that came by a wire. */
+	/* The header was not copied from a packet that came by a wire. */
 	if (seg <= HOMA_DATA_HDR || skb_shinfo(skb)->gso_type & SKB_GSO_DODGY)
 		return ERR_PTR(-EINVAL);
 	seg -= HOMA_DATA_HDR;
@@ -355,7 +360,7 @@ static struct sk_buff *homak_gso_interleaved(struct sk_buff *skb,
 
 	if (size <= HOMAK_GSO_OFFSET)
 		return ERR_PTR(-EINVAL);
-	/* The device does it; only the number of segments was in doubt. */
+	/* The device cuts it; only the number of segments was in doubt. */
 	if (skb_gso_ok(skb, features | NETIF_F_GSO_ROBUST)) {
 		if (skb->len <= HOMAK_GSO_HDR)
 			return ERR_PTR(-EINVAL);

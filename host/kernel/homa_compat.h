@@ -14,7 +14,7 @@
 #include <net/ipv6.h>
 #include <net/sock.h>
 
-/* 6.13: hrtimer_setup() sets the function, hrtimer_init() is going. */
+/* 6.13: hrtimer_setup() sets the function; hrtimer_init() is removed later. */
 static inline void homak_hrtimer_setup(struct hrtimer *timer,
 				       enum hrtimer_restart (*fn)(struct hrtimer *),
 				       enum hrtimer_mode mode)
@@ -34,7 +34,7 @@ static inline void homak_hrtimer_setup(struct hrtimer *timer,
 #define HOMAK_CTL_CONST
 #endif
 
-/* 6.6: the size of a table is given; before, an entry of zeros ends it. */
+/* 6.6: registering a table needs its size; before, an entry of zeros ends it. */
 static inline struct ctl_table_header *
 homak_register_sysctl(struct net *net, const char *path,
 		      struct ctl_table *table, size_t count)
@@ -46,7 +46,7 @@ homak_register_sysctl(struct net *net, const char *path,
 #endif
 }
 
-/* 6.10: a tracepoint's string knows its source already. */
+/* 6.10: a tracepoint's string has its source stored already. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 #define HOMAK_ASSIGN_STR(dst, src) __assign_str(dst)
 #else
@@ -63,7 +63,7 @@ static inline int homak_kernel_bind(struct socket *sock, void *addr, int len)
 #endif
 }
 
-/* 6.6: where a socket's IPv6 part is; before, at its end. */
+/* 6.6: the protocol says where a socket's IPv6 part is; before, it is at the end. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
 #define HOMAK_PROTO_INET6(type, member) \
 	.ipv6_pinfo_offset = offsetof(type, member),
@@ -78,7 +78,7 @@ typedef struct sockaddr_unsized homak_bind_addr;
 typedef struct sockaddr homak_bind_addr;
 #endif
 
-/* 6.7: what is asked for and what leaves are counted apart. */
+/* 6.7: packets that are asked for and those that leave are counted apart. */
 static inline void homak_ip_count_out(struct net *net, u32 bytes)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
@@ -97,10 +97,10 @@ static inline void homak_ip6_count_out(struct net *net, struct inet6_dev *idev,
 }
 
 /*
- * Does who turns bottom halves off have the processor's data for himself? Always, but with
- * PREEMPT_RT: there a task can be stopped anywhere, and since 6.18 nothing keeps the next
- * one of the same processor from turning them off, too. From 6.11 on there are locks for
- * such data, homa_own.h.
+ * Does a task that turns bottom halves off have the processor's data for itself? Without
+ * PREEMPT_RT it does. With it a task can be stopped anywhere, and since 6.18 nothing keeps
+ * the next one of the same processor from turning them off, too. From 6.11 on there are
+ * locks for such data, homa_own.h.
  */
 #if defined(CONFIG_PREEMPT_RT) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 #define HOMAK_OWN_LOCK 1

@@ -14,25 +14,26 @@
 
 #define HOMAK_FLOW_BITS 7u
 #define HOMAK_FLOW_SLOTS (1u << HOMAK_FLOW_BITS)
-#define HOMAK_FLOW_V6 \
-	(1ull << 31) /* in homak_rx_flow.how; indices of devices are lower */
+#define HOMAK_FLOW_V6
+/* bit of homak_rx_flow.how for IPv6; indices of devices are lower */
+(1ull << 31)
 
-/*
- * struct homak_rx_flow - a slot. It has no reference to a network device but the one in @dst,
- * which routing takes back (dst_dev_put()) when the device goes.
+	/*
+ * struct homak_rx_flow - a slot of a CPU's table. It has no reference to a network device
+ * but the one in @dst, which routing takes back (dst_dev_put()) when the device goes.
  */
-struct homak_rx_flow {
+	struct homak_rx_flow {
 	/* The addresses: of IPv4 both in the first word, of IPv6 two words each. */
 	u64 ends[4];
-	/* The mark, HOMAK_FLOW_V6 and the device's index. */
+	/* The mark of packets, HOMAK_FLOW_V6 and the device's index. */
 	u64 how;
-	/* The input route, with a reference; NULL: the slot is empty. It holds as long as
-	 * dst_check() says so. */
+	/* The input route, with a reference; NULL: the slot is empty. The route is valid as
+	 * long as dst_check() says so. */
 	struct dst_entry *dst;
-	/* The struct of the device, which lives until the namespace ends. It may have become
-	 * another device's, so homak_dev.dev is compared at each use. */
+	/* The struct of the device, which lives until the namespace ends. It may have been
+	 * given to another device, so homak_dev.dev is compared at each use. */
 	struct homak_dev *hdev;
-	/* dst_check() wants it back. */
+	/* A number that dst_check() needs with @dst. */
 	u32 cookie;
 };
 
@@ -45,7 +46,7 @@ static __always_inline u64 homak_flow_how(const struct sk_buff *skb)
 	return (u64)skb->mark << 32 | (u32)skb->dev->ifindex;
 }
 
-/* The slot for a flow whose addresses are mixed in @ends. */
+/* Returns the slot for a flow whose addresses are mixed in @ends. */
 static __always_inline struct homak_rx_flow *
 homak_flow_slot(struct homak_rx_flows __percpu *flows, u64 ends, u64 how)
 {
@@ -62,7 +63,7 @@ homak_flow_slot_v4(struct homak_rx_flows __percpu *flows,
 			       how);
 }
 
-/* @ends: both addresses. */
+/* Returns the slot for a flow; @ends receives both addresses. */
 static __always_inline struct homak_rx_flow *
 homak_flow_slot_v6(struct homak_rx_flows __percpu *flows, const u64 ends[4],
 		   u64 how)

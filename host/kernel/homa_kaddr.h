@@ -38,7 +38,8 @@ static inline void homak_addr_v6_at(struct homa_addr *out,
 		homa_put_be32(out->ip + 4, (u32)ifindex);
 }
 
-/* The address as on the wire; the interface it is bound to, 0: none. */
+/* Writes the address as on the wire to @out; returns the index of the interface that it is
+ * bound to, 0: none. */
 static inline int homak_addr_get_v6(const struct homa_addr *a, struct in6_addr *ip)
 {
 	int ifindex = 0;

@@ -52,7 +52,7 @@
 #include "homa_look.h"
 #include "homa_own.h"
 #include "homa_wire.h"
-/* The engine and the socket API have these by the same names and values, the one
+/* The engine and the socket API have these constants by the same names and values, the one
  * without sign. */
 static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
 #undef HOMA_BPAGE_SHIFT
@@ -64,7 +64,8 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
 /* homa_addr.encap of a peer reached in TCP disguise; no UDP port is that low. */
 #define HOMAK_ENCAP_TCP HOMA_IPPROTO_HIJACK
 
-/* How many spare RPCs, peers and ranges a context has when the engine is entered. */
+/* The number of spare RPCs, peers and ranges that a context has when the engine is
+ * entered. */
 #define HOMAK_SPARES 8u
 
 /* ---- settings that are not the engine's; sysctl.c ---- */
@@ -74,13 +75,13 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
  *	anybody reads them at any time, with READ_ONCE().
  */
 struct homak_settings {
-	/* How long recvmsg() polls before it sleeps, us. */
+	/* The time that recvmsg() polls before it sleeps, us. */
 	u32 poll_usecs;
 	/* Packets are taken before routing where nothing forbids it (prerouting.c). */
 	u32 early_path;
-	/* How many bytes of unfinished outgoing messages a socket may have. */
+	/* The most bytes of unfinished outgoing messages that a socket may have. */
 	u32 wmem_max;
-	/* How many bytes a multi-segment skb may have; 0: as many as the device takes. */
+	/* The most bytes of a multi-segment skb; 0: as many as the device takes. */
 	u32 max_gso_size;
 	/* The module cuts multi-segment skbs itself and never leaves that to the device. */
 	u32 gso_force_software;
@@ -89,27 +90,29 @@ struct homak_settings {
 	u32 hijack_udp;
 	/* The rate of devices that tell none, Mbit/s; 0: they are not paced. */
 	u32 link_mbps;
-	/* How much the qdisc lets wait in the device, as the time to send it, us. */
+	/* The most that the qdisc lets wait in the device, as the time to send it, us. */
 	u32 max_nic_queue_usecs;
-	/* How much of a congested device Homa gets beside others (qdisc), percent. */
+	/* The share of a congested device that Homa gets beside others (qdisc), percent. */
 	u32 homa_share;
 	/* The priority on the wire that each of the engine's priorities becomes. */
 	u32 priority_map[HOMA_PRIORITIES];
-	/* What homa_engine_fix_cutoffs() is given; all 0: the engine chooses. */
+	/* The argument of homa_engine_fix_cutoffs(); all 0: the engine chooses. */
 	u32 unsched_cutoffs[HOMA_PRIORITIES];
 };
 
 /* ---- per network namespace ---- */
 
-/* struct homak_cpu - how one CPU calls a namespace's engine; the CPU's owner (homa_own.h) has
- * it for himself */
+/* struct homak_cpu - how one CPU calls a namespace's engine; only the CPU's owner
+ * (homa_own.h) uses it */
 struct homak_cpu {
 	/* The engine's context: spare memory, events, counters. */
 	struct homa_ctx ctx;
 	struct homak_net *hnet;
-	/* Somebody is between homak_enter() and homak_leave(), which must not nest. */
+	/* True while the CPU is between homak_enter() and homak_leave(), which must not
+	 * nest. */
 	bool in;
-	/* The host's counters. Other CPUs may add to them, too; see homak_host_count_at(). */
+	/* Counters of the host. Other CPUs may add to them, too; see
+	 * homak_host_count_at(). */
 	u64 metrics[HOMAK_H_COUNT];
 };
 
@@ -124,25 +127,25 @@ struct homak_dev {
 	int ifindex;
 	/* Pulls packets from the engine again when its pacer says so. */
 	struct hrtimer timer;
-	/* Pulls again after a full turn, when others have had theirs. */
+	/* Pulls again after a full turn, when other softirqs have had theirs. */
 	struct tasklet_struct again;
 	/* Asks the device for its rate and its MTU. */
 	struct work_struct measure;
 	struct homa_link *link;
-	/* How many instances of the "homa" qdisc limit what leaves the device. If there are
-	 * any, the link is paced by their room. */
+	/* The number of instances of the "homa" qdisc that limit what leaves the device. If
+	 * it is not 0, the link is paced by their room. */
 	atomic_t q_limits;
-	/* How many bytes of Homa these qdiscs let wait in them, all together, and how many
-	 * bytes wait. The qdiscs write both. */
+	/* The number of bytes of Homa that these qdiscs let wait in them, all together, and
+	 * the number of bytes that wait. The qdiscs write both. */
 	atomic_t q_room;
 	atomic_t q_bytes;
-	/* The engine has packets that wait for room in these qdiscs. homak_xmit() sets it, and
-	 * the qdisc that makes room clears it. */
+	/* True if the engine has packets that wait for room in these qdiscs. homak_xmit()
+	 * sets it, and the qdisc that makes room clears it. */
 	bool q_waits;
 	/* Rate of the link in Mbit/s; 0: unknown. */
 	u32 rate_mbps;
-	/* When the device will have sent all that the qdiscs gave it, as far as they know,
-	 * ns. */
+	/* The time at which the device will have sent all that the qdiscs gave it, as far
+	 * as they know, ns. */
 	atomic64_t q_idle_at;
 };
 
@@ -167,7 +170,8 @@ struct homak_net {
 	 * engine; NULL: the
 	 * machine does. */
 	struct mem_cgroup *memcg;
-	/* Nobody may enter the engine: settings change, or the namespace ends. */
+	/* True if no thread may enter the engine, because settings are being changed or the
+	 * namespace ends. */
 	bool paused;
 	/* Protects set-up and settings; its holder may sleep. */
 	struct mutex lock;
@@ -175,13 +179,13 @@ struct homak_net {
 	struct homa_params params;
 	/* The host's settings. */
 	struct homak_settings settings;
-	/* Who changes @devs holds @dev_lock; readers use RCU. */
+	/* Held by who changes @devs; readers use RCU. */
 	spinlock_t dev_lock;
 	struct hlist_head devs[HOMAK_DEV_BUCKETS];
 	/* When it fires, @timer_work runs homa_timer() for all shards; see timer.c. */
 	struct hrtimer timer;
 	struct work_struct timer_work;
-	/* @timer is not armed, or will not be for long. */
+	/* True if @timer is not armed, or is about to rest. */
 	int timer_rests;
 	/* All sockets, linked by homak_sock.all. Read under RCU, changed under @sock_lock. */
 	struct list_head socks;
@@ -189,9 +193,10 @@ struct homak_net {
 	spinlock_t sock_lock;
 	/* The users who have sockets, by their ids (user.c). */
 	struct hlist_head users[1 << HOMAK_USER_BITS];
-	/* How many sockets there are. */
+	/* The number of sockets. */
 	u32 num_socks;
-	/* How many sockets have left a port where RPCs of theirs may still be (sockname.c). */
+	/* The number of sockets that have left a port where RPCs of theirs may still be
+	 * (sockname.c). */
 	atomic_t moved;
 	struct homak_routes *routes;
 	struct homak_encap *encap;
@@ -243,7 +248,10 @@ void homak_leave(struct homak_cpu *cpu);
  *  paused. */
 struct homak_cpu *homak_enter_wait(struct homak_net *hnet);
 
-/** homak_host_count_at() - adds @n to a counter; for who has not entered the engine. */
+/**
+ * homak_host_count_at() - adds @n to a counter; for callers that have not entered the
+ * engine.
+ */
 static inline void homak_host_count_at(struct homak_net *hnet,
 				       enum homak_host_metric m, u64 n)
 {
@@ -262,7 +270,7 @@ static inline void homak_host_count(struct homak_cpu *cpu,
 
 /* ---- inbox.c: from the engine to readers ---- */
 
-/* Says whether the packet has payload that a reader has to copy. */
+/* Does the packet have payload that a reader has to copy? */
 static inline bool homak_rx_has_data(const struct homa_rx_pkt *pkt)
 {
 	return pkt->verdict == HOMA_RX_DATA || pkt->verdict == HOMA_RX_MESSAGE;
@@ -281,8 +289,10 @@ void homak_given_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
 /** homak_inbox_event() - is told that a message is complete or that an RPC failed. It takes
  *  over the hold of event->rpc. */
 void homak_inbox_event(struct homak_cpu *cpu, struct homa_event *event);
-/** homak_inbox_purge() - lets go of RPCs that a closing socket lists, some in each call.
- *  Returns true while there are more. */
+/**
+ * homak_inbox_purge() - releases RPCs that a closing socket lists, some in each call.
+ * Returns true while there are more.
+ */
 bool homak_inbox_purge(struct homak_cpu *cpu, struct homak_sock *hsk);
 /** homak_rpc_retired() - frees what the host kept with an RPC that the engine retired. */
 void homak_rpc_retired(struct homak_rpc *krpc);
@@ -356,7 +366,7 @@ void homak_xmit_all(struct homak_cpu *cpu);
 
 int homak_routes_init(struct homak_net *hnet);
 void homak_routes_free(struct homak_net *hnet);
-/** homak_routes_flush() - lets go of all routes, because a device goes. May sleep. */
+/** homak_routes_flush() - releases all routes, because a device goes. May sleep. */
 void homak_routes_flush(struct homak_net *hnet);
 
 /* ---- rx.c, gro.c, icmp.c, rx_switches.c: packets in ---- */
@@ -393,7 +403,7 @@ int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
 int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
 			 int flags);
 int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg);
-/** homak_sock_room() - says whether the socket may send more, that is, is below wmem_max. */
+/** homak_sock_room() - may the socket send more, because it is below wmem_max? */
 static inline bool homak_sock_room(struct homak_sock *hsk)
 {
 	return atomic64_read(&hsk->tx_bytes) <

@@ -23,16 +23,16 @@ struct homak_user;
 struct homak_msg; /* bytes of an outgoing message; msg.c */
 struct homak_sock;
 
-/* Which list of its socket an RPC is in; homak_sock.lock protects it. */
+/* The list of its socket that an RPC is in; homak_sock.lock protects it. */
 enum homak_rpc_list {
 	HOMAK_LIST_NONE = 0,
 	/* The message has arrived, or the RPC has failed: recvmsg() will end with it. */
 	HOMAK_LIST_READY,
 	/* Packets with bytes to copy wait; some of the message may still be missing. */
 	HOMAK_LIST_PARTIAL,
-	/* One of the two is so for a private RPC, which is found by its id. */
+	/* As one of the two lists above, for a private RPC, which is found by its id. */
 	HOMAK_LIST_PRIVATE,
-	/* A thread is copying its bytes. */
+	/* No list: a thread is copying its bytes. */
 	HOMAK_LIST_READER,
 };
 
@@ -49,7 +49,7 @@ struct homak_rpc {
 	 * engine retires the RPC. */
 	struct homak_msg *msg;
 
-	/* homak_sock.lock protects the rest. */
+	/* homak_sock.lock protects the other fields. */
 
 	/* Links the RPC into the list of its socket that @on names. The list holds the RPC
 	 * (homa_rpc_hold()). */
@@ -57,17 +57,19 @@ struct homak_rpc {
 	/* The first and the last skb with bytes to copy. Each has its struct homak_rx_cb and
 	 * pins the RPC. */
 	struct sk_buff *rx_head, *rx_tail;
-	/* How many bytes of the message these skbs have. */
+	/* The number of bytes of the message that these skbs have. */
 	u32 rx_bytes;
-	/* The list that it is in, an enum homak_rpc_list. */
+	/* The list that the RPC is in, an enum homak_rpc_list. */
 	u8 on;
-	/* All bytes of the message have arrived. */
+	/* True if all bytes of the message have arrived. */
 	bool whole;
-	/* The engine's event has come that says that the RPC is complete or has failed. */
+	/* True if the engine's event has come that says that the RPC is complete or has
+	 * failed. */
 	bool over;
-	/* The application has aborted the RPC silently, so what still comes is dropped. */
+	/* True if the application has aborted the RPC silently, so that packets that still
+	 * come are dropped. */
 	bool gone;
-	/* Only a recvmsg() that names its id gets it; set by sendmsg(). */
+	/* True if only a recvmsg() that names the id gets the message; set by sendmsg(). */
 	bool is_private;
 	/* The first thread that waits for this RPC, which is private; homak_waiter.next links
 	 * the others. */
@@ -77,18 +79,19 @@ struct homak_rpc {
 static_assert(!offsetof(struct homak_rpc, local) &&
 	      sizeof(struct in6_addr) == sizeof(struct homa_from));
 
-/* What the reader needs of a packet that waits to be copied. It lies in skb->cb, which has
- * 48 bytes; homak_inbox_data() writes it. */
+/* struct homak_rx_cb - what the reader needs of a packet that waits to be copied. It lies
+ * in skb->cb, which has 48 bytes; homak_inbox_data() writes it. */
 struct homak_rx_cb {
-	/* The RPC that the packet is of, and that it pins. */
+	/* The packet's RPC, which the packet pins. */
 	struct homa_rpc *rpc;
-	/* Where the bytes to copy lie in the message. */
+	/* The offset in the message to which the bytes are to be copied. */
 	u32 offset;
-	/* How many bytes are to be copied. */
+	/* The number of bytes to copy. */
 	u32 length;
-	/* How many of them the engine had not had before; homa_rx_copied() is told. */
+	/* The number of these bytes that the engine had not had before, for
+	 * homa_rx_copied(). */
 	u32 fresh;
-	/* Where the first byte to copy lies, counted from skb->data. */
+	/* The offset of the first byte to copy, counted from skb->data. */
 	u32 at;
 };
 
@@ -99,8 +102,9 @@ static inline struct homak_rx_cb *homak_rx_cb(struct sk_buff *skb)
 }
 
 /*
- * The same of a packet that is a whole message, which the engine gave away with it: what
- * recvmsg() says of the message. The kind follows from the id, which is odd at servers.
+ * struct homak_given_cb - the same for a packet that is a whole message, which the engine
+ * gave away with it: what recvmsg() says of the message. The kind follows from the id,
+ * which is odd at servers.
  */
 struct homak_given_cb {
 	/* The RPC's id on this side, and the application's cookie if this is its client. */
@@ -110,9 +114,9 @@ struct homak_given_cb {
 	u8 ip[16];
 	/* The offset in the receive region to which the message is to be copied. */
 	u32 page;
-	/* Where the first byte to copy lies, counted from skb->data. */
+	/* The offset of the first byte to copy, counted from skb->data. */
 	u32 at;
-	/* How many bytes the message has. */
+	/* The length of the message in bytes. */
 	u32 length;
 	/* The peer's homa_addr.encap, and its Homa port. */
 	u16 encap;
@@ -136,12 +140,12 @@ static inline struct homak_rpc *homak_rpc(struct homa_rpc *rpc)
 struct homak_batch {
 	/* The first packet; skb->next links the others. */
 	struct sk_buff *skbs;
-	/* What homak_rpc.whole and .over were when they were taken. */
+	/* The values that homak_rpc.whole and .over had when the packets were taken. */
 	bool whole;
 	bool over;
 };
 
-/* What has become of a waiting thread. */
+/* Says what has become of a waiting thread. */
 enum homak_waited {
 	HOMAK_WAITS = 0,
 	/* It was handed an RPC to read, with packets: @given and @batch. */
@@ -168,10 +172,10 @@ struct homak_waiter {
 	struct sk_buff *skb;
 	/* The private RPC that the thread waits for; 0: any that is not private. */
 	u64 id;
-	/* An enum homak_waited. Whoever takes the waiter out of @list writes it, last and with
-	 * release: from then on the thread may be gone. */
+	/* An enum homak_waited. The thread that takes the waiter out of @list writes it,
+	 * last and with release: from then on the waiting thread may be gone. */
 	u8 what;
-	/* The thread has stopped polling. Whoever chooses among threads prefers others. */
+	/* True if the thread has stopped polling. Threads that poll are preferred to it. */
 	bool asleep;
 };
 
@@ -183,52 +187,53 @@ struct homak_sock {
 	struct homak_net *hnet;
 	/* The engine's socket, whose private bytes point back here. */
 	struct homa_sock *engine_sock;
-	/* The user whose account its RPCs go on. */
+	/* The user to whom its RPCs are charged. */
 	struct homak_user *user;
 	/* The engine's bookkeeping of the receive region. */
 	void *pool;
-	/* Where the receive region begins in the application's address space, its size in
+	/* The address at which the receive region begins in the application, its size in
 	 * bytes and in pages of HOMA_BPAGE_SIZE. */
 	unsigned long region;
 	size_t region_size;
 	u32 region_pages;
-	/* The address space of the region. It is only compared, so mmgrab() holds it. */
+	/* The address space of the region. It is only compared, so mmgrab() is enough. */
 	struct mm_struct *mm;
-	/* Protects the lists, the waiters and what both consist of. Taken with bottom halves
+	/* Protects the lists, the waiters and their members. Taken with bottom halves
 	 * off. */
 	spinlock_t lock;
 	/* RPCs with something for recvmsg(), see enum homak_rpc_list, and threads in it. */
 	struct list_head ready, partial, privates, waiters, private_waiters;
 	/* Messages that are whole in their skb (one_packet.c). */
 	struct sk_buff_head messages;
-	/* How many of @messages were taken since one of @ready was. */
+	/* The number of @messages that were taken since an RPC of @ready was. */
 	u32 run;
-	/* How many bytes the RPCs in @partial have to copy. */
+	/* The number of bytes that the RPCs in @partial have to copy. */
 	u32 partial_bytes;
-	/* The engine gives messages of one packet away with it. */
+	/* True if the engine gives messages of one packet away with the packet. */
 	bool giving;
-	/* The engine refuses packets, because too many wait to be copied (room.c). */
+	/* True if the engine refuses packets, because too many wait to be copied
+	 * (room.c). */
 	bool full;
-	/* How many bytes unfinished outgoing messages have; counted by all who send and end
-	 * messages, and for the kernel instead of sk_wmem_alloc. */
+	/* The number of bytes of unfinished outgoing messages; all threads that send and
+	 * end messages count them, and the kernel uses it instead of sk_wmem_alloc. */
 	atomic64_t tx_bytes;
-	/* What the address family wants done when the socket ends. */
+	/* The destructor of the address family, which is called when the socket ends. */
 	void (*destruct)(struct sock *sk);
-	/* The homa_addr.encap of the peers that it sends to. */
+	/* The homa_addr.encap of the peers that the socket sends to. */
 	u16 encap;
-	/* It takes requests; set by bind() and by the socket option. */
+	/* True if the socket takes requests; set by bind() and by the socket option. */
 	bool server;
-	/* It may have RPCs. */
+	/* True if the socket may have RPCs. */
 	bool used;
-	/* Some of its RPCs may be at a port that it has left since. */
+	/* True if some of its RPCs may be at a port that the socket has left since. */
 	bool moved;
-	/* All further calls fail, by shutdown() or close(). */
+	/* True if all further calls fail, after shutdown() or close(). */
 	bool shutdown;
-	/* A thread waits until @tx_bytes is below wmem_max. */
+	/* True if a thread waits until @tx_bytes is below wmem_max. */
 	bool tx_full;
 	/* Links it into homak_net.socks. */
 	struct list_head all;
-	/* What was wrong with the last call that failed, for HOMAIOCINFO. */
+	/* A sentence on the last error of a call, for HOMAIOCINFO. */
 	char error[HOMA_ERROR_MSG_SIZE];
 };
 

@@ -20,7 +20,10 @@ int homak_nets_init(void); /* net.c */
 void homak_nets_exit(void);
 /** homak_cpus_alloc() - makes a context for each CPU; 0 or -ENOMEM. */
 int homak_cpus_alloc(struct homak_net *hnet, struct homa_engine *engine);
-/** homak_cpus_free() - frees the contexts and all spare objects; nobody enters any more. */
+/**
+ * homak_cpus_free() - frees the contexts and all spare objects, when no thread can enter
+ * any more.
+ */
 void homak_cpus_free(struct homak_net *hnet);
 
 #endif

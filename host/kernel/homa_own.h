@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Whose is this processor's memory? The module keeps some of it per processor: the engine's
- * contexts, work space, pages at hand, input routes. Who has turned bottom halves off owns
- * all that, because neither a softirq nor another task comes in between.
+ * contexts, work space, pages at hand, input routes. A task that has turned bottom halves
+ * off owns all that, because neither a softirq nor another task comes in between.
  *
  * With PREEMPT_RT both do: then homak_own() is a lock of the processor besides, which its
- * owner may take again. One for all namespaces, since a packet may walk from one into the
- * other in one go. An owner who is stopped inherits the priority of who waits for it.
+ * owner may take again. There is one lock for all namespaces, since a packet may walk from
+ * one into the other in one go. An owner that is stopped inherits the priority of the task
+ * that waits for the lock.
  */
 #ifndef HOMA_OWN_H
 #define HOMA_OWN_H
@@ -22,7 +23,7 @@
  * struct homak_cpu_owner - who owns one processor's memory, with PREEMPT_RT
  * @task: the task that has @lock and so writes this; another that reads it learns only that
  *	it is not the owner.
- * @depth: how many times the owner has taken @lock and not given it back.
+ * @depth: the number of times that the owner has taken @lock and not given it back.
  */
 struct homak_cpu_owner {
 	local_lock_t lock;

@@ -9,9 +9,9 @@
 #include "homa_kernel.h"
 
 /*
- * Low bit of DATA's doff byte: a buffer with several segments whose payload
- * is in one piece behind one header (see gso.c). Only between two stacks of
- * this module on one machine; segmentation clears it.
+ * Low bit of DATA's doff byte: a buffer with several segments whose payload is in one piece
+ * behind one header (see gso.c). It occurs only between two stacks of this module on one
+ * machine; segmentation clears it.
  */
 #define HOMAK_DOFF_ONE_PIECE 0x01
 
@@ -26,8 +26,10 @@ struct sk_buff *homak_gso_segment(struct sk_buff *skb,
 void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 		     struct homak_dev *hdev, bool looked_up);
 
-/** homak_policy_in() - says whether the socket that @skb is for may have it. Called between
- *  homak_enter() and homak_leave(), with skb->data at the Homa header. policy.c */
+/**
+ * homak_policy_in() - may the socket that @skb is for have it? Called between homak_enter()
+ * and homak_leave(), with skb->data at the Homa header. policy.c
+ */
 bool homak_policy_in(struct homak_cpu *cpu, const struct homa_addr *src,
 		     struct sk_buff *skb);
 
@@ -48,7 +50,7 @@ int homak_icmp_err_v6(struct sk_buff *skb, struct inet6_skb_parm *opt, u8 type,
  *  the path takes at most @mtu bytes. Returns true if the error was believed. */
 bool homak_icmp_quoted(struct homak_net *hnet, struct sk_buff *skb, int at,
 		       const struct homa_addr *peer, int err, u32 mtu);
-/** homak_icmp_errno_v4() - the errno for an ICMP error; 0: it ends nothing. */
+/** homak_icmp_errno_v4() - returns the errno for an ICMP error; 0: it ends nothing. */
 int homak_icmp_errno_v4(u8 type, u8 code);
 int homak_icmp_errno_v6(u8 type, u8 code);
 
@@ -65,7 +67,9 @@ void homak_early_off(struct homak_net *hnet);
 /* flow.c */
 /** homak_flows_make() - gives the namespace empty tables; 0 or -ENOMEM; may sleep. */
 int homak_flows_make(struct homak_net *hnet);
-/** homak_flows_free() - takes them away, when no packet can use them any more; may sleep. */
+/**
+ * homak_flows_free() - frees the tables, when no packet can use them any more; may sleep.
+ */
 void homak_flows_free(struct homak_net *hnet);
 /** homak_flow_learn() - remembers how @skb came to us by IP's way from @hdev. Bottom halves are
  *  off, and skb->data is at the Homa header. */

@@ -17,7 +17,7 @@ static inline int homak_error_text(struct homak_sock *hsk, int err,
 
 /*
  * struct homak_name - a peer as the application names it
- * @marked: says that the name has a mark of how the peer is reached (a UDP port of its own).
+ * @marked: true if the name says that the peer is reached at a UDP port of its own.
  */
 struct homak_name {
 	struct homa_addr addr;
@@ -41,7 +41,7 @@ int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
 /** homak_name_put() - writes a name to @to, which has room for any; returns its size. */
 int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
 		   u16 port, struct sockaddr_storage *to);
-/** homak_name_fits() - says whether the socket's address family can name the peer. */
+/** homak_name_fits() - can the socket's address family name the peer? */
 static inline bool homak_name_fits(const struct homak_sock *hsk,
 				   const struct homa_addr *peer)
 {
@@ -52,7 +52,7 @@ static inline bool homak_name_fits(const struct homak_sock *hsk,
 	return sk->sk_family == AF_INET6;
 }
 
-/* ---- user.c: who answers for sockets ---- */
+/* ---- user.c: users who have sockets ---- */
 
 /** homak_user_get() - finds or makes the user who makes the socket, and sets hsk->user. Returns
  *  0, -EADDRINUSE (he has his share of the ports) or -ENOMEM. May sleep. */
@@ -74,14 +74,16 @@ void homak_pool_delete(void *pool);
 
 /* ---- inbox.c: the reader's side ---- */
 
-#define HOMAK_PIPE_BYTES 65536u /* so many to copy are worth waking a reader */
-#define HOMAK_POLL_BYTES (256u << 10) /* the same for poll() */
+/* least bytes to copy for which a reader is woken */
+#define HOMAK_PIPE_BYTES 65536u
+/* least bytes to copy for which poll() reports the socket */
+#define HOMAK_POLL_BYTES (256u << 10)
 
 /**
  * homak_inbox_next() - looks for what any thread may have, and writes to @waiter what it
- * found: a shared RPC to read, which is the caller's from now on with the list's hold, or a
- * message. If @waiter->what stays HOMAK_WAITS there is nothing, and if @wait is set, @waiter
- * is in the list of those that wait.
+ * found: a shared RPC to read, or a message. The hold that the list had on the RPC passes
+ * to the caller. If @waiter->what stays HOMAK_WAITS there is nothing, and if @wait is set,
+ * @waiter is in the list of those that wait.
  */
 void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter,
 		      bool wait);
@@ -91,7 +93,7 @@ bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
 /**
  * homak_inbox_back() - gives an RPC back whose @batch has been dealt with. @done says that
  * the RPC is over or that the application has its message. Returns true if there is more to
- * read, which then is in @batch; false if neither the RPC nor its hold is the caller's any
+ * read, which then is in @batch; false if the caller has neither the RPC nor its hold any
  * more. Called between homak_enter() and homak_leave().
  */
 bool homak_inbox_back(struct homak_cpu *cpu, struct homak_sock *hsk,
@@ -107,7 +109,7 @@ void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
 
 /* ---- one_packet.c: messages that came whole ---- */
 
-/* of them wait, or some more, before no more are given */
+/* number of messages that wait, about, above which no more are given */
 #define HOMAK_GIVEN_MOST 1024u
 
 /** homak_given_take() - takes the next such message if it is its turn; NULL: it is not, or
@@ -116,8 +118,10 @@ struct sk_buff *homak_given_take(struct homak_sock *hsk);
 /** homak_given_free() - frees such a message, which was copied or is not wanted; in any
  *  context. */
 void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb);
-/** homak_given_abort() - says whether the response to request @id waits to be received; @id 0:
- *  whether any does. With @silent it is dropped. Between homak_enter() and homak_leave(). */
+/**
+ * homak_given_abort() - does the response to request @id wait to be received? @id 0: does
+ * any response? With @silent it is dropped. Between homak_enter() and homak_leave().
+ */
 bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
 		       bool silent);
 /** homak_given_purge() - frees messages of a closing socket, some in each call. Returns true
@@ -130,10 +134,15 @@ bool homak_given_purge(struct homak_sock *hsk);
  *  locked; @engine_sock is the engine's. */
 void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
 		     const struct sk_buff *skb);
-/** homak_room_give() - is told that @bytes of skbs wait no longer. The socket is not locked;
- *  in any context. */
+/**
+ * homak_room_give() - counts that @bytes of skbs wait no longer. The socket is not locked;
+ * in any context.
+ */
 void homak_room_give(struct homak_sock *hsk, u32 bytes);
-/** homak_room_open() - is told that the socket has a receive region. */
+/**
+ * homak_room_open() - opens the socket for packets, if there is room; called when it gets a
+ * receive region, too.
+ */
 void homak_room_open(struct homak_sock *hsk);
 
 /* ---- room.c: who pays for memory ---- */
@@ -144,7 +153,7 @@ void homak_room_open(struct homak_sock *hsk);
 bool homak_pay(struct homak_sock *hsk);
 /** homak_pay_less() - gives back a charge that is much more than what is used. */
 void homak_pay_less(struct homak_sock *hsk);
-/** homak_pay_end() - gives back all that is charged; called by sk_destruct. */
+/** homak_pay_end() - gives back all charges; called by sk_destruct. */
 void homak_pay_end(struct sock *sk);
 
 /* ---- wait.c ---- */
@@ -167,7 +176,10 @@ int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
 int homak_wait_room(struct homak_sock *hsk, long *timeo);
 /** homak_wait_tick() - sleeps for a moment, when objects are short; 0 or an error as above. */
 int homak_wait_tick(struct homak_sock *hsk, long *timeo);
-/** homak_write_space() - is sk_write_space: wakes senders and pollers that wait for room. */
+/**
+ * homak_write_space() - the socket's sk_write_space: wakes senders and pollers that wait
+ * for room.
+ */
 void homak_write_space(struct sock *sk);
 
 static inline void homak_waiter_init(struct homak_waiter *waiter, u64 id)

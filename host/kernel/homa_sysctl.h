@@ -9,16 +9,22 @@
 enum homak_knob_kind {
 	HOMAK_KNOB_ENGINE, /* @offset in struct homa_params */
 	HOMAK_KNOB_HOST,   /* @offset in struct homak_settings */
-	HOMAK_KNOB_ENCAP,  /* the same, told to homak_encap_set() */
-	HOMAK_KNOB_EARLY,  /* the same, told to homak_early_set() */
-	HOMAK_KNOB_LIST,   /* u32[8] at @offset in struct homak_settings */
+	/* as HOMAK_KNOB_HOST, and told to homak_encap_set() */
+	HOMAK_KNOB_ENCAP,
+	/* as HOMAK_KNOB_HOST, and told to homak_early_set() */
+	HOMAK_KNOB_EARLY,
+	HOMAK_KNOB_LIST, /* u32[8] at @offset in struct homak_settings */
 };
 
 /*
  * struct homak_knob - one setting
- * @scale: how many of the stored units make one of the shown ones; 0 is 1. What is
- *	stored rounds up when shown, so that something short is never shown as 0.
- * @min, @max: in the shown unit.
+ * @name: the name of its file.
+ * @kind: the kind of its value, an enum homak_knob_kind.
+ * @offset: where the value is stored, as @kind says.
+ * @scale: the number of stored units in a shown unit; 0 means 1. A stored value is rounded
+ *	up when it is shown, so that a short time is never shown as 0.
+ * @min: the least value, in the shown unit.
+ * @max: the greatest value, in the shown unit.
  */
 struct homak_knob {
 	const char *name;
@@ -28,17 +34,19 @@ struct homak_knob {
 	u32 min, max;
 };
 
-/** homak_knob_next() - returns the names but the engine's own, one in each call; NULL: there is
- *  no other. */
+/**
+ * homak_knob_next() - returns the names other than the engine's, one in each call; NULL:
+ * there is no other.
+ */
 const struct homak_knob *homak_knob_next(u32 *index);
 /** homak_knob_shown() - converts a stored value to the unit that is shown. */
 u32 homak_knob_shown(const struct homak_knob *knob, u32 stored);
 
 /**
- * homak_cutoffs_parse() - a list of cutoffs as the engine wants it: @levels for
- * unscheduled packets, and the longest message on each but the lowest, highest
- * level first (8 entries of room). All zeros: the engine shall choose, no levels.
- * -EINVAL: lengths grow with the level.
+ * homak_cutoffs_parse() - converts a list of cutoffs for the engine: @levels receives the
+ * number of levels for unscheduled packets, and @sizes the longest message on each but the
+ * lowest, highest level first (8 entries of room). All zeros: the engine shall choose, no
+ * levels. -EINVAL: lengths grow with the level.
  */
 int homak_cutoffs_parse(const u32 *cutoffs, u32 *levels, u32 *sizes);
 

@@ -13,10 +13,10 @@
 #include "homa_kernel.h"
 
 /*
- * struct homak_route_key - what a route is found by, in words that are compared without a
- *	branch: the destination with its UDP port, the device that the socket is bound to,
- *	the address of ours (0: routing chooses one), the routing domain's device, and the
- *	socket's mark, owner and name for a security module
+ * struct homak_route_key - the key of a route, in words that are compared without a branch:
+ *	the destination with its UDP port, the device that the socket is bound to, the address
+ *	of ours (0: routing chooses one), the routing domain's device, and the socket's mark,
+ *	owner and name for a security module
  */
 struct homak_route_key {
 	u64 w[7];
@@ -32,13 +32,14 @@ enum homak_route_same {
 
 /* struct homak_route - one slot of a CPU's cache of routes; used with bottom halves off */
 struct homak_route {
-	/* Holds a reference; NULL: the slot is empty. Anyone may take it away by xchg(), so
-	 * it is read once, inside an RCU read side that lasts as long as its use. */
+	/* The route, with a reference; NULL: the slot is empty. Another thread may take it
+	 * away by xchg(), so it is read once, inside an RCU read side that lasts as long as
+	 * its use. */
 	struct dst_entry *dst;
-	/* When dst_check() last agreed; a time of homa_ctx.now, ns. */
+	/* The time of homa_ctx.now at which dst_check() last agreed, ns. */
 	u64 checked_at;
 	struct homak_route_key key;
-	/* dst_check() wants it back. */
+	/* A number that dst_check() needs with @dst. */
 	u32 cookie;
 	/* Length of the IP header below, in bytes. */
 	u16 ip_len;
@@ -66,26 +67,31 @@ struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
 				  const struct sock *sk,
 				  struct homak_route **slot);
 
-/** homak_tx_out() - as ip_local_out() or ip6_local_out(), sooner if possible; @skb
- *  has no IP options and is no longer than the path's MTU, or GSO. neigh_xmit.c */
+/** homak_tx_out() - does what ip_local_out() or ip6_local_out() does, by a shorter way if
+ *  possible; @skb has no IP options and is no longer than the path's MTU, or GSO.
+ *  neigh_xmit.c */
 int homak_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4);
 
 /* How several segments go in one skb; see gso.c. */
 enum homak_gso_form {
-	HOMAK_GSO_NONE,	       /* not at all */
-	HOMAK_GSO_ONE_PIECE,   /* one header, then the payload */
-	HOMAK_GSO_APART,       /* the same, taken apart before the device */
-	HOMAK_GSO_INTERLEAVED, /* before each segment's payload its offset */
-	HOMAK_GSO_TCP,	       /* as TCP does it */
-	HOMAK_GSO_UDP,	       /* datagrams, each with a whole header of ours */
+	HOMAK_GSO_NONE,	     /* one segment in each skb */
+	HOMAK_GSO_ONE_PIECE, /* one header, then the payload */
+	/* as HOMAK_GSO_ONE_PIECE, but cut before the device */
+	HOMAK_GSO_APART,
+	/* the first header, then before the payload of each further segment its offset */
+	HOMAK_GSO_INTERLEAVED,
+	HOMAK_GSO_TCP, /* as TCP's segments */
+	HOMAK_GSO_UDP, /* datagrams, each with a whole header of ours */
 };
 
-/** homak_gso_form() - says which form @dev takes from a sender of @encap. */
+/** homak_gso_form() - returns the form that @dev takes from a sender of @encap. */
 enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
 				   const struct net_device *dev, u16 encap,
 				   bool v4);
-/** homak_gso_bytes() - says how many bytes of a message one such skb takes, in whole
- *  segments. */
+/**
+ * homak_gso_bytes() - returns the bytes of a message that one such skb takes, in whole
+ * segments.
+ */
 u32 homak_gso_bytes(const struct homak_net *hnet, const struct net_device *dev,
 		    enum homak_gso_form form, u32 seg);
 /** homak_gso_mark() - makes @skb, whose data is at the Homa header, a multi-segment skb. */
@@ -104,12 +110,12 @@ struct homak_tx_piece {
 	/* What the engine wants to send. This skb takes @length bytes of it, after the
 	 * first @skip. */
 	const struct homa_tx_desc *desc;
-	/* Where it goes. */
+	/* The route by which the skb is sent. */
 	struct dst_entry *dst;
 	struct homak_route *route;
 	/* The socket that sends it; NULL: a control packet about no RPC. */
 	struct sock *sk;
-	/* Where the payload lies. */
+	/* The outgoing message, which has the payload. */
 	const struct homak_msg *msg;
 	u32 skip;
 	u32 length;
@@ -148,22 +154,25 @@ static inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
  *  -EMSGSIZE if it has to be tried with fewer segments. */
 struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 			       const struct homak_tx_piece *piece);
-/** homak_msg_sock() - returns the socket whose message it is, and which stays as long. */
+/**
+ * homak_msg_sock() - returns the socket of the message, which stays as long as the message
+ * does.
+ */
 struct sock *homak_msg_sock(const struct homak_msg *msg);
 /** homak_msg_small() - returns the message's bytes, of which there are @end, if its packets
  *  are to be copies of them; else NULL. */
 const u8 *homak_msg_small(const struct homak_msg *msg, u32 end);
 
-/* Copying up to so many bytes costs less than a reference to their page. */
+/* The most bytes that are copied: that costs less than a reference to their page. */
 #define HOMAK_TX_COPY 256u
 
-/* How many more bytes the "homa" qdiscs of a device want. */
+/* Returns how many more bytes the "homa" qdiscs of a device take. */
 static inline s32 homak_q_left(const struct homak_dev *hdev)
 {
 	return atomic_read(&hdev->q_room) - atomic_read(&hdev->q_bytes);
 }
 
-/* UDP encapsulation. */
+/* Is the peer reached by UDP encapsulation? */
 static inline bool homak_encap_udp(const struct homa_addr *addr)
 {
 	return addr->encap && addr->encap != HOMAK_ENCAP_TCP;

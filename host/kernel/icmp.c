@@ -73,8 +73,8 @@ bool homak_icmp_quoted(struct homak_net *hnet, struct sk_buff *skb, int at,
 	return ours;
 }
 
-/* skb->data is at the quoted IP header, of which IP has checked that it is all
- * there and 8 bytes more. */
+/* Handles an ICMP error. skb->data is at the quoted IP header; IP has checked that it is
+ * all there and 8 bytes more. */
 int homak_icmp_err_v4(struct sk_buff *skb, u32 info)
 {
 	const struct iphdr *ip = (const struct iphdr *)skb->data;

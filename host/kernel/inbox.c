@@ -23,7 +23,7 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-#define HOMAK_PURGE 64 /* RPCs let go of in a turn */
+#define HOMAK_PURGE 64 /* most RPCs that are released in a turn */
 
 /* ---- queues of packets (homak_sock.lock) ---- */
 
@@ -115,15 +115,15 @@ static void homak_wake_private(struct homak_rpc *krpc)
 	}
 }
 
-/* Says whether an RPC has enough to copy that a thread should be woken for it. */
+/* Does an RPC have enough to copy that a thread should be woken for it? */
 static bool homak_ripe(const struct homak_sock *hsk, const struct homak_rpc *krpc)
 {
 	return krpc->whole || krpc->over || krpc->rx_bytes >= HOMAK_PIPE_BYTES ||
 	       hsk->partial_bytes + krpc->rx_bytes >= HOMAK_POLL_BYTES;
 }
 
-/* The waiting thread that @krpc could be handed to, or NULL. A thread that waits for this
- * RPC alone is taken out of @krpc. */
+/* Returns the waiting thread to which @krpc can be handed, or NULL. A thread that waits for
+ * this RPC alone is taken out of @krpc. */
 static struct homak_waiter *homak_taker(struct homak_sock *hsk,
 					struct homak_rpc *krpc)
 {
@@ -138,8 +138,9 @@ static struct homak_waiter *homak_taker(struct homak_sock *hsk,
 }
 
 /*
- * @krpc, in no list, has something: to a waiter, or into a list. A hold on it is
- * the caller's to pass. True: those who poll() should know.
+ * Hands @krpc, which is in no list and has packets or an end to tell, to a waiting thread,
+ * or puts it into a list. The caller's hold on it passes to either. True: threads in poll()
+ * should be told.
  */
 static bool homak_offer(struct homak_cpu *cpu, struct homak_sock *hsk,
 			struct homak_rpc *krpc)
@@ -162,7 +163,8 @@ static bool homak_offer(struct homak_cpu *cpu, struct homak_sock *hsk,
 static bool homak_offer_again(struct homak_cpu *cpu, struct homak_sock *hsk,
 			      struct homak_rpc *krpc)
 {
-	/* Nothing changes for those at their place, or that nobody wants yet. */
+	/* An RPC that is ready stays where it is, and so does one that no thread wants
+	 * yet. */
 	if (krpc->on == HOMAK_LIST_READY ||
 	    (krpc->on == HOMAK_LIST_PRIVATE && !krpc->waiter))
 		return false;
@@ -175,7 +177,7 @@ static bool homak_offer_again(struct homak_cpu *cpu, struct homak_sock *hsk,
 
 /* ---- from the engine ---- */
 
-/* Puts an RPC whose queue has one more packet where it belongs now. */
+/* Puts an RPC whose queue has got one more packet into the list where it belongs now. */
 static bool homak_place(struct homak_cpu *cpu, struct homak_sock *hsk,
 			struct homak_rpc *krpc)
 {
@@ -279,7 +281,7 @@ void homak_batch_free(struct homak_sock *hsk, struct homak_batch *batch)
 
 		truesize += skb->truesize;
 		skb_mark_not_on_list(skb);
-		/* In the engine, so bottom halves are off: where packets are made, too. */
+		/* Bottom halves are off, so memory is freed where packets are made. */
 		napi_consume_skb(skb, 1);
 		skb = next;
 	}
@@ -357,7 +359,7 @@ void homak_inbox_wake_all(struct homak_sock *hsk)
 	spin_lock_bh(&hsk->lock);
 	list_for_each_entry_safe(waiter, next, &hsk->waiters, list)
 		homak_wake(waiter);
-	/* They take themselves out of their RPC's chain. */
+	/* These threads take themselves out of the chains of their RPCs. */
 	list_for_each_entry_safe(waiter, next, &hsk->private_waiters, list)
 		homak_wake(waiter);
 	spin_unlock_bh(&hsk->lock);
@@ -440,7 +442,7 @@ bool homak_inbox_back(struct homak_cpu *cpu, struct homak_sock *hsk,
 
 	spin_lock(&hsk->lock);
 	if (done || krpc->gone) {
-		/* What comes now is for nobody. */
+		/* Packets that still come are dropped. */
 		krpc->gone = true;
 		rest.skbs = homak_queue_take(krpc);
 		krpc->on = HOMAK_LIST_NONE;
@@ -452,7 +454,7 @@ bool homak_inbox_back(struct homak_cpu *cpu, struct homak_sock *hsk,
 	} else if (krpc->is_private || krpc->whole || list_empty(&hsk->ready)) {
 		again = true;
 	} else {
-		/* Others are whole already and come first. */
+		/* Other RPCs are whole already and come first. */
 		homak_list_in(hsk, krpc);
 		hold = true;
 	}

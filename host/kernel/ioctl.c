@@ -15,12 +15,15 @@
 #define HOMAK_ABORT_2024 _IOWR(0x89, 0xe3, struct homa_abort_args)
 #define HOMAK_FREEZE_2024 _IO(0x89, 0xef)
 
-#define HOMAK_LOOKS 32u /* RPCs looked at in one turn */
+#define HOMAK_LOOKS 32u /* RPCs that one turn looks at */
 #define HOMAK_ERRNO_MAX 4095u
 
 /*
  * struct homak_listing - RPCs of a socket, some at a time
- * @n: in @looks; @flags: HOMA_RPC_* of each.
+ * @at: position from which the next ones are listed.
+ * @n: number of entries of @looks that are used.
+ * @looks: the RPCs.
+ * @flags: bits HOMA_RPC_* of each of them.
  */
 struct homak_listing {
 	struct homa_look_cursor at;
@@ -95,7 +98,7 @@ static void homak_record(const struct homak_sock *hsk,
 	info->flags = flags;
 }
 
-/* Records to @to, as long as there is room; all are counted. */
+/* Writes records to @to as long as there is room, and counts all RPCs. */
 static int homak_records(struct homak_sock *hsk, struct homak_listing *list,
 			 struct homa_rpc_info __user *to, size_t room, u32 *count)
 {
@@ -162,7 +165,7 @@ static int homak_info_ioctl(struct homak_sock *hsk, struct homa_info __user *arg
 
 /* ---- HOMAIOCABORT ---- */
 
-/* In the engine. */
+/* Aborts an RPC; the caller has entered the engine. */
 static int homak_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
 		       int error)
 {
@@ -191,7 +194,7 @@ static int homak_abort_one(struct homak_sock *hsk, u64 id, int error)
 	return err;
 }
 
-/* Those there are now; what ends or begins meanwhile may be seen or not. */
+/* Aborts the RPCs that there are now; those that begin or end meanwhile may be missed. */
 static int homak_abort_all(struct homak_sock *hsk, int error)
 {
 	struct homak_listing *list = kzalloc(sizeof(*list), GFP_KERNEL);
@@ -240,8 +243,8 @@ static int homak_abort_ioctl(struct homak_sock *hsk, void __user *arg)
 	if (!args.id)
 		return homak_abort_all(hsk, (int)args.error);
 	err = homak_abort_one(hsk, args.id, (int)args.error);
-	/* Perhaps its response was on its way from the engine to the socket just then,
-	 * in a bottom half that ends with a grace period. */
+	/* Perhaps the response was on its way from the engine to the socket just then, in a
+	 * bottom half that ends with a grace period. */
 	if (err == -EINVAL && !(args.id & 1)) {
 		synchronize_rcu();
 		err = homak_abort_one(hsk, args.id, (int)args.error);
@@ -268,7 +271,7 @@ int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg)
 	case HOMAIOCFREEZE:
 	case HOMAK_FREEZE_2025:
 	case HOMAK_FREEZE_2024:
-		/* Freezes time traces; tracepoints need none of that. */
+		/* Freezing time traces is not needed for tracepoints. */
 		return 0;
 	}
 	return -ENOIOCTLCMD;

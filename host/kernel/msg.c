@@ -25,16 +25,20 @@
 #define HOMAK_MSG_SMALL 1536u
 #define HOMAK_CHUNK_ORDER 3
 #define HOMAK_CHUNK_SHIFT (PAGE_SHIFT + HOMAK_CHUNK_ORDER)
-#define HOMAK_POOL_PAGES 64u /* per CPU: 2 MiB */
-#define HOMAK_TINY 256u	     /* messages with all they need */
-#define HOMAK_POOL_TINY 64u  /* per CPU */
+#define HOMAK_POOL_PAGES 64u /* pages that a CPU keeps: 2 MiB */
+/* bytes of the shortest messages, with all that they need */
+#define HOMAK_TINY 256u
+#define HOMAK_POOL_TINY 64u /* per CPU */
 #define HOMAK_FRAG_ALIGN 64u
 
 /*
- * struct homak_msg - see homa_kernel.h
- * @charge: bytes accounted.
- * @shift: chunks are 1 << @shift bytes; 0: the message is @small.
- * @num: chunks filled or begun.
+ * struct homak_msg - an outgoing message; see homa_kernel.h
+ * @hsk: socket that is charged for the message.
+ * @length: bytes of the message.
+ * @filled: bytes that were copied in so far.
+ * @charge: bytes that are charged to the socket.
+ * @shift: a chunk has 1 << @shift bytes; 0: the bytes are in @small.
+ * @num: number of chunks that are filled or begun.
  */
 struct homak_msg {
 	struct homak_sock *hsk;
@@ -52,11 +56,14 @@ struct homak_msg {
 /* ---- pages ---- */
 
 /*
- * struct homak_pages - pages a CPU has at hand (its owner)
- * @free: nobody else has a reference.
- * @part: a page handed out piece by piece; its reference is ours.
- * @part_used: bytes of it.
- * @tiny: memory of HOMAK_TINY bytes.
+ * struct homak_pages - pages that a CPU has at hand, used by the CPU's owner
+ * @num_tiny: number of entries of @tiny that are used.
+ * @num: number of entries of @free that are used.
+ * @part_used: bytes of @part that were handed out.
+ * @part: a page that is handed out piece by piece; NULL: there is none. The CPU has a
+ *	reference.
+ * @free: pages to which nobody else has a reference.
+ * @tiny: pieces of memory of HOMAK_TINY bytes.
  */
 struct homak_pages {
 	u32 num_tiny;
@@ -82,7 +89,7 @@ static struct page *homak_page_pop(void)
 	return page;
 }
 
-/* A reference is given back; the last one gives the page to the pool. */
+/* Gives a reference to a page back; with the last one the page goes to the pool. */
 static void homak_page_put(struct page *page)
 {
 	struct homak_pages *pages;
@@ -102,7 +109,7 @@ static void homak_page_put(struct page *page)
 		put_page(page);
 }
 
-/* A whole page, from the pool or new. Falls back on trying hard if @hard. */
+/* Returns a page from the pool or a new one. @hard: the allocation tries hard. */
 static struct page *homak_page_get(bool hard)
 {
 	gfp_t gfp = GFP_KERNEL | __GFP_COMP | __GFP_NOWARN;
@@ -115,7 +122,8 @@ static struct page *homak_page_get(bool hard)
 	return alloc_pages(gfp, HOMAK_CHUNK_ORDER);
 }
 
-/* @size bytes of the page in use, if that many are left. */
+/* Takes @size bytes of the CPU's page that is handed out piece by piece, if that many are
+ * left. */
 static bool homak_part_take(struct page_frag *frag, u32 size)
 {
 	struct homak_pages *pages;
@@ -123,7 +131,7 @@ static bool homak_part_take(struct page_frag *frag, u32 size)
 
 	homak_own_bh();
 	pages = this_cpu_ptr(&homak_pages);
-	/* All pieces have come back: from the beginning. */
+	/* All pieces have come back, so the page begins anew. */
 	if (pages->part && page_ref_count(pages->part) == 1)
 		pages->part_used = 0;
 	if (pages->part &&
@@ -139,7 +147,7 @@ static bool homak_part_take(struct page_frag *frag, u32 size)
 	return taken;
 }
 
-/* From now on pieces come from @page. */
+/* Makes @page the one that is handed out piece by piece from now on. */
 static void homak_part_new(struct page *page)
 {
 	struct homak_pages *pages;
@@ -155,7 +163,7 @@ static void homak_part_new(struct page *page)
 		homak_page_put(old);
 }
 
-/* Memory for a chunk of @size bytes, at most 1 << HOMAK_CHUNK_SHIFT. */
+/* Returns memory for a chunk of @size bytes, at most 1 << HOMAK_CHUNK_SHIFT. */
 static int homak_chunk_get(struct page_frag *frag, u32 size, bool hard)
 {
 	struct page *page;
@@ -168,7 +176,8 @@ static int homak_chunk_get(struct page_frag *frag, u32 size, bool hard)
 		frag->size = 1u << HOMAK_CHUNK_SHIFT;
 		return frag->page ? 0 : -ENOMEM;
 	}
-	/* The thread may move to another CPU in between, or be overtaken. */
+	/* The thread may move to another CPU in between, or another thread may be
+	 * faster. */
 	for (tries = 0; tries < 3; tries++) {
 		if (homak_part_take(frag, size))
 			return 0;
@@ -201,7 +210,7 @@ static void homak_tiny_put(void *mem)
 {
 	struct homak_pages *pages;
 
-	/* Where memory errors are hunted, what is freed is freed. Bottom halves are
+	/* Under KASAN freed memory is not kept, so that errors are found. Bottom halves are
 	 * off, but for errors before sending. */
 	if (!IS_ENABLED(CONFIG_KASAN) && likely(softirq_count())) {
 		homak_own();
@@ -235,7 +244,8 @@ void homak_msgs_exit(void)
 
 /* ---- messages ---- */
 
-/* False: there is no memory to be charged; it is, all the same. */
+/* Charges the message to the socket. False: the cgroup has no memory left; the message is
+ * charged all the same. */
 static bool homak_msg_charge(struct homak_msg *msg, struct homak_sock *hsk)
 {
 	struct sock *sk = (struct sock *)hsk;
@@ -246,7 +256,8 @@ static bool homak_msg_charge(struct homak_msg *msg, struct homak_sock *hsk)
 	return homak_pay(hsk);
 }
 
-/* Wakes writers when there is room again; lets go of the socket last. */
+/* Takes the charge back and wakes writers when there is room again; releases the socket
+ * last. */
 static void homak_msg_uncharge(struct homak_msg *msg)
 {
 	struct homak_sock *hsk = msg->hsk;
@@ -257,7 +268,8 @@ static void homak_msg_uncharge(struct homak_msg *msg)
 	smp_mb__after_atomic();
 	if (unlikely(READ_ONCE(hsk->tx_full)))
 		sk->sk_write_space(sk);
-	/* All but one byte cannot be the last; sk_free() takes that one. */
+	/* This cannot be the last charge, because one byte is left for sk_free() to
+	 * take. */
 	WARN_ON_ONCE(refcount_sub_and_test(msg->charge - 1, &sk->sk_wmem_alloc));
 	sk_free(sk);
 }
@@ -331,7 +343,7 @@ struct homak_msg *homak_msg_new(struct homak_sock *hsk, u32 length)
 	return msg;
 }
 
-/* Memory for the chunk that message byte msg->filled is in. */
+/* Allocates the chunk that message byte msg->filled is in. */
 static int homak_msg_grow(struct homak_msg *msg)
 {
 	struct page_frag *chunk = &msg->chunks[msg->num];

@@ -19,7 +19,7 @@
 
 #include "homa_tx.h"
 
-/* A hook may have changed the route: into one that encrypts. */
+/* Has a hook changed the route into one that encrypts? */
 static bool homak_out_transforms(const struct dst_entry *dst)
 {
 #ifdef CONFIG_XFRM
@@ -29,7 +29,7 @@ static bool homak_out_transforms(const struct dst_entry *dst)
 #endif
 }
 
-/* After POST_ROUTING. */
+/* Sends the packet after POST_ROUTING. */
 static int homak_out_finish(struct net *net, struct sock *sk, struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
@@ -80,7 +80,7 @@ static bool homak_out_hooks(const struct net *net, bool v4)
 #endif
 }
 
-/* Nothing but a neighbour stands between @skb and @dst's device. */
+/* Is there nothing but a neighbour between @skb and @dst's device? */
 static __always_inline bool homak_out_plain(const struct net *net,
 					    const struct dst_entry *dst,
 					    const struct sk_buff *skb, bool v4)

@@ -75,7 +75,7 @@ out:
 	mutex_unlock(&hnet->lock);
 	if (!err && made) {
 		homak_sysctl_started(hnet);
-		/* Faster, no more; without it packets take the usual way. */
+		/* Without the early path packets take the usual way, which is slower. */
 		if (READ_ONCE(hnet->settings.early_path))
 			homak_early_set(hnet, true);
 	}
@@ -122,7 +122,7 @@ routes:
 	return err;
 }
 
-/* Before the grace period that comes with the end of a namespace. */
+/* Runs before the grace period that comes with the end of a namespace. */
 static void __net_exit homak_net_pre_exit(struct net *net)
 {
 	WRITE_ONCE(homak_net(net)->paused, true);

@@ -18,9 +18,10 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-#define HOMAK_GIVEN_RUN 8u /* messages before a longer one's turn */
+/* messages that are taken in a row before a longer one's turn */
+#define HOMAK_GIVEN_RUN 8u
 #define HOMAK_GIVEN_PURGE 64
-/* looked at for one to abort, at most */
+/* most messages that are looked at to find one to abort */
 #define HOMAK_GIVEN_LOOKS (HOMAK_GIVEN_MOST + 64)
 
 void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb)
@@ -33,8 +34,8 @@ void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb)
 
 /* ---- in ---- */
 
-/* A request from a peer whose address this socket's family cannot tell: nobody's, so
- * its page and its RPC go back. */
+/* Gives page and RPC of a request back, because this socket's family cannot tell the
+ * address of its peer. */
 static void homak_given_undo(struct homak_cpu *cpu,
 			     const struct homa_rx_message *m)
 {
@@ -53,8 +54,8 @@ static void homak_given_trace(const struct homa_rx_message *m)
 	trace_homa_msg_ready(&event);
 }
 
-/* Hands a message to a thread that waits, or keeps it for those who come. Returns true if
- * those who poll() have to be told. */
+/* Hands a message to a thread that waits, or keeps it for later ones. Returns true if
+ * threads in poll() have to be told. */
 static bool homak_given_place(struct homak_cpu *cpu, struct homak_sock *hsk,
 			      struct homa_sock *engine_sock, struct sk_buff *skb)
 {
@@ -96,7 +97,7 @@ void homak_given_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
 		homak_given_undo(cpu, m);
 	} else {
 		spin_lock(&hsk->lock);
-		/* Who closes it ends its RPCs and frees its pages. */
+		/* Closing the socket ends its RPCs and frees its pages. */
 		keep = !hsk->shutdown;
 		if (likely(keep))
 			tell = homak_given_place(cpu, hsk, m->sock, skb);
@@ -123,9 +124,10 @@ struct sk_buff *homak_given_take(struct homak_sock *hsk)
 	return __skb_dequeue(&hsk->messages);
 }
 
-/* Not the engine's any more, but its RPC is open to the application until it is
- * received. The last to come is looked at first: who aborts has often just asked. Strangers
- * may fill the list with requests, so no more than the last 1,024 messages are looked at. */
+/* The engine has given such a message away, but to the application its RPC is open until
+ * the message is received. The newest is looked at first, because an application that
+ * aborts has often just sent the request. Strangers may fill the list with requests, so no
+ * more than the last 1,024 messages are looked at. */
 bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
 		       bool silent)
 {

@@ -15,12 +15,13 @@
 
 #include "homa_sockets.h"
 
-#define HOMAK_REGION_MIN 2000000u /* and a page for each CPU */
+/* the least bytes of a region; a page for each CPU comes on top */
+#define HOMAK_REGION_MIN 2000000u
 #define HOMAK_REGION_MAX ((u64)4 << 30)
 
 /* ---- the receive region ---- */
 
-/* Is there memory that can be written, all of it? */
+/* Can all of this memory be written? */
 static bool homak_region_mapped(unsigned long start, unsigned long length)
 {
 	unsigned long at = start, end = start + length;
@@ -67,7 +68,8 @@ static int homak_region_check(struct homak_sock *hsk,
 	return 0;
 }
 
-/* Packets on their way look at it without a reference, like the socket's own. */
+/* struct homak_pool_mem - the pool; packets on their way use it without a reference, as
+ * they do the socket */
 struct homak_pool_mem {
 	struct rcu_head rcu;
 	u8 pool[] __aligned(sizeof(u64));
@@ -102,7 +104,7 @@ static int homak_region_set(struct homak_sock *hsk,
 	pool = homak_pool_new(pages);
 	if (!pool)
 		return -ENOMEM;
-	/* Where, before the engine puts anything there. */
+	/* The place of the region is set before the engine puts anything there. */
 	hsk->region = args->start;
 	hsk->region_size = (size_t)pages << HOMA_BPAGE_SHIFT;
 	hsk->region_pages = pages;
@@ -120,7 +122,7 @@ static int homak_region_set(struct homak_sock *hsk,
 	hsk->pool = pool;
 	homak_room_open(hsk);
 	mmgrab(current->mm);
-	/* From now on it can be received into. */
+	/* From now on messages can be received into the region. */
 	smp_store_release(&hsk->mm, current->mm);
 	return 0;
 }
@@ -171,7 +173,7 @@ static int homak_set_server(struct homak_sock *hsk, sockptr_t value,
 	return 0;
 }
 
-/* Of IPv6's own options this one concerns Homa. */
+/* Sets IPV6_V6ONLY, the only one of IPv6's own options that concerns Homa. */
 static int homak_set_v6only(struct sock *sk, sockptr_t value, unsigned int len)
 {
 	int on, err = homak_get_int(value, len, &on);
@@ -179,7 +181,8 @@ static int homak_set_v6only(struct sock *sk, sockptr_t value, unsigned int len)
 	if (err)
 		return err;
 	lock_sock(sk);
-	/* As with others: not once it has a port of its own. */
+	/* As with other protocols, it cannot be changed once the socket has a port of its
+	 * own. */
 	if (homa_sock_port(homak_sk(sk)->engine_sock) < HOMA_MIN_DEFAULT_PORT)
 		err = -EINVAL;
 	else

@@ -35,7 +35,7 @@ int homak_net_set_params(struct homak_net *hnet, const struct homa_params *param
 	if (hnet->engine) {
 		WRITE_ONCE(hnet->paused, true);
 		synchronize_rcu();
-		/* Alone in the engine now: any context will do. */
+		/* No other thread is in the engine now, so any context will do. */
 		homak_own_bh();
 		ctx = &this_cpu_ptr(hnet->cpus)->ctx;
 		ctx->now = ktime_get_ns();
@@ -45,7 +45,8 @@ int homak_net_set_params(struct homak_net *hnet, const struct homa_params *param
 		homak_disown_bh();
 		smp_store_release(&hnet->paused, false);
 	} else {
-		/* Checked by an engine, which there is not; a small one will do. */
+		/* The engine would check the settings. There is none yet, so they are
+		 * checked here. */
 		err = homa_params_valid(params) ? 0 : -EINVAL;
 	}
 	if (!err)

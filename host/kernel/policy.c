@@ -16,7 +16,7 @@
 
 #include "homa_receive.h"
 
-/* The socket of the packet's RPC; NULL: there is none. */
+/* Returns the socket of the packet's RPC; NULL: there is none. */
 static HOMA_RARE struct homa_sock *
 homak_policy_rpc(struct homak_cpu *cpu, const struct homa_addr *src,
 		 const struct homa_wire_common *hdr)
@@ -32,7 +32,7 @@ homak_policy_rpc(struct homak_cpu *cpu, const struct homa_addr *src,
 	return engine_sock;
 }
 
-/* Whose packet it is; NULL: nobody's. */
+/* Returns the socket that the packet is for; NULL: there is none. */
 static struct sock *homak_policy_sock(struct homak_cpu *cpu,
 				      const struct homa_addr *src,
 				      const struct homa_wire_common *hdr)
@@ -46,7 +46,7 @@ static struct sock *homak_policy_sock(struct homak_cpu *cpu,
 	return engine_sock ? &homak_sock_of(engine_sock)->inet.sk : NULL;
 }
 
-/* Does anybody but a security module want to look? */
+/* Does anything but a security module have to be asked? */
 static bool homak_policy_filters(const struct sock *sk, const struct sk_buff *skb)
 {
 #ifdef CONFIG_CGROUP_BPF

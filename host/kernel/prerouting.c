@@ -29,7 +29,7 @@
 
 #ifdef CONFIG_NETFILTER
 
-/* Does nobody else look at what is delivered here? */
+/* Does no other code look at packets that are delivered here? */
 static bool homak_early_alone(const struct net *net,
 			      const struct nf_hook_entries __rcu *input,
 			      const struct raw_hashinfo *raw)
@@ -87,8 +87,8 @@ homak_early_find_v6(struct homak_rx_flows __percpu *flows, struct sk_buff *skb)
 	return hdev;
 }
 
-/* @skb, with its IP header of @len bytes and a route, has nothing before it but
- * the way to us. */
+/* Takes @skb, with an IP header of @len bytes and a route, unless something else has to see
+ * it on the way to us. */
 static __always_inline unsigned int homak_early_take(struct homak_net *hnet,
 						     struct sk_buff *skb,
 						     struct homak_dev *hdev,

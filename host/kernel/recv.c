@@ -20,9 +20,11 @@
 
 /*
  * struct homak_receipt - one recvmsg()
+ * @args: the caller's arguments.
  * @info: message or failure, if the call ends with one.
- * @held: a private RPC that is held besides, while it is waited for.
- * @how: how the wait before ended, to be counted; HOMAK_H_COUNT: there was none.
+ * @held: a private RPC that is held while the thread waits for it, or NULL.
+ * @how: counter for how the last wait ended; HOMAK_H_COUNT: there was none.
+ * @timeo: time that the call may still wait, jiffies.
  */
 struct homak_receipt {
 	struct homa_recvmsg_args args;
@@ -35,7 +37,7 @@ struct homak_receipt {
 /* ---- copying ---- */
 
 /*
- * Part of a fragment. What copy_to_user() finds out besides, packet by packet - that
+ * Copies part of a fragment. What copy_to_user() finds out besides, packet by packet - that
  * the memory is no stack and no slab of other size - is known of a fragment's page.
  */
 static bool homak_copy_raw(void __user *to, const void *from, u32 n)
@@ -45,7 +47,8 @@ static bool homak_copy_raw(void __user *to, const void *from, u32 n)
 	return raw_copy_to_user(to, from, n) == 0;
 }
 
-/* Copies bytes from @skb's fragments. Returns 1 if it cannot, and the slow way must. */
+/* Copies bytes from @skb's fragments. Returns 1 if that is not possible, so that the slow
+ * way has to be taken. */
 static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to,
 			    u32 n)
 {
@@ -66,7 +69,8 @@ static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to,
 		}
 		from = skb_frag_address_safe(frag);
 		if (unlikely(!from))
-			return 1; /* no address here, or no page at all */
+			/* the page has no address here, or there is no page at all */
+			return 1;
 		some = min(n, has - at);
 		if (unlikely(!homak_copy_raw(to, from + at, some)))
 			return -EFAULT;
@@ -121,7 +125,7 @@ static int homak_copy_batch(struct homak_sock *hsk,
 	struct sk_buff *skb;
 	int err = 0;
 
-	/* It began before there was a region. */
+	/* The message began before there was a region, so it has no pages. */
 	if (batch->skbs && !homa_rx_placed(homak_rx_cb(batch->skbs)->rpc))
 		return -ENOMEM;
 	for (skb = batch->skbs; skb && !err; skb = skb->next)
@@ -131,8 +135,8 @@ static int homak_copy_batch(struct homak_sock *hsk,
 
 /* ---- the engine's part ---- */
 
-/* Tell of all packets at once: a lock for the batch instead of one for each. 1: with
- * that the message is complete, and given away into @info. */
+/* Tells the engine of all packets at once, which takes a lock for the batch instead of one
+ * for each. Returns 1 if the message is complete with them and @info has it. */
 static int homak_copied(struct homak_cpu *cpu, const struct homak_batch *batch,
 			bool lost, struct homa_msg_info *info)
 {
@@ -176,8 +180,8 @@ static bool homak_unwanted(struct homak_cpu *cpu, struct homak_sock *hsk,
 }
 
 /*
- * Take the message or failure if there is one. 1: @info has it; 0: not yet;
- * -EINVAL: the RPC is no more; other errors: the call's.
+ * Takes the message or failure if there is one. Returns 1 if @info has it, 0 if it is not
+ * there yet, -EINVAL if the RPC has gone, or another error of the call.
  */
 static int homak_take(struct homak_cpu *cpu, struct homak_sock *hsk,
 		      struct homa_rpc *rpc, const struct homak_batch *batch,
@@ -190,8 +194,8 @@ static int homak_take(struct homak_cpu *cpu, struct homak_sock *hsk,
 		homa_rpc_forget(&cpu->ctx, handle);
 		return lost;
 	}
-	/* Failed, or whole without us: an event said so. A message that is whole
-	 * but not complete waits for a packet on its way here. */
+	/* An event has said that the RPC failed or is complete. A message that is whole but
+	 * not complete waits for a packet on its way here. */
 	if (!rc && (lost || batch->over))
 		rc = homa_rx_take(&cpu->ctx, handle, info) ? -EINVAL : 1;
 	if (rc <= 0)
@@ -202,8 +206,8 @@ static int homak_take(struct homak_cpu *cpu, struct homak_sock *hsk,
 	return 1;
 }
 
-/* Reads an RPC that is ours to read. Returns 1 if the application has its message, 0 if there
- * is nothing for it. */
+/* Reads an RPC that this thread was given. Returns 1 if the application has its message, 0
+ * if there is nothing for it. */
 static int homak_read(struct homak_sock *hsk, struct homak_rpc *krpc,
 		      struct homak_batch *batch, struct homak_receipt *r)
 {
@@ -355,8 +359,8 @@ static int homak_receive_shared(struct homak_sock *hsk, struct homak_receipt *r)
 
 /* ---- private RPCs ---- */
 
-/* Find it, and take it to read or wait for it. 1: *@krpc is to be read; 0: it is
- * waited for and held. */
+/* Finds the private RPC and takes it to read, or waits for it. Returns 1 if *@krpc is to be
+ * read, 0 if @r holds it and it is waited for. */
 static int homak_find_private(struct homak_sock *hsk, struct homak_receipt *r,
 			      struct homak_waiter *waiter,
 			      struct homak_rpc **krpc)
@@ -371,7 +375,7 @@ static int homak_find_private(struct homak_sock *hsk, struct homak_receipt *r,
 		*krpc = homak_rpc(rpc);
 		rc = homak_inbox_private(hsk, *krpc, waiter, r->timeo);
 	}
-	/* What is read has the list's hold. */
+	/* An RPC that is read is held by the hold of its list, so this one is released. */
 	if (rpc && rc)
 		homa_rpc_release(&cpu->ctx, rpc);
 	else
@@ -420,7 +424,7 @@ static int homak_receive_private(struct homak_sock *hsk, struct homak_receipt *r
 
 /* ---- the call ---- */
 
-/* Reads the arguments. As in the existing module, MSG_DONTWAIT alone counts of @flags. */
+/* Reads the arguments. As in the existing module, only MSG_DONTWAIT counts of @flags. */
 static int homak_receipt_args(struct homak_sock *hsk, const struct msghdr *msg,
 			      int flags, struct homak_receipt *r)
 {
@@ -440,7 +444,8 @@ static int homak_receipt_args(struct homak_sock *hsk, const struct msghdr *msg,
 static int homak_receipt_check(struct homak_sock *hsk,
 			       const struct homak_receipt *r)
 {
-	/* Of whose region all else is there: homak_region_set(). */
+	/* If the address space is set, the other fields of the region are, too; see
+	 * homak_region_set(). */
 	const struct mm_struct *mm = smp_load_acquire(&hsk->mm);
 
 	if (r->args.reserved)
@@ -461,9 +466,9 @@ static int homak_receipt_check(struct homak_sock *hsk,
 }
 
 /*
- * Nothing was received: no RPC is named, and pages that are back are not given twice.
- * The kernel would begin a call again that ends with -ERESTARTSYS, but a private one
- * could not, with the id gone.
+ * Ends a call that received nothing: it names no RPC, and says that no pages are left to
+ * give back. The kernel would start a call again that ends with -ERESTARTSYS, but one for a
+ * private RPC could not be, with the id gone.
  */
 static int homak_receipt_none(struct msghdr *msg, struct homak_receipt *r, int rc)
 {

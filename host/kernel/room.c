@@ -26,9 +26,11 @@
  */
 #include "homa_sockets.h"
 
-#define HOMAK_PAY_STEP 16384u  /* bytes paid for in advance */
-#define HOMAK_PAY_LEAVE 65536u /* so many unused ones are too many */
-#define HOMAK_RPC_BYTES 768u   /* of an RPC, ours and the engine's */
+#define HOMAK_PAY_STEP 16384u /* bytes that are paid for in advance */
+/* unused bytes above which a charge is given back */
+#define HOMAK_PAY_LEAVE 65536u
+/* bytes of an RPC, the host's and the engine's */
+#define HOMAK_RPC_BYTES 768u
 
 static u32 homak_room_limit(const struct homak_sock *hsk)
 {
@@ -46,19 +48,22 @@ static u32 homak_room_used(const struct homak_sock *hsk)
 
 /* ---- who pays ---- */
 
-/* Returns how many bytes are used beyond what is paid for; negative: so many are left. */
+/* Returns how many bytes are used beyond what is paid for; if negative, how many paid ones
+ * are unused. */
 static s64 homak_unpaid(const struct homak_sock *hsk)
 {
 	const struct homa_sock *engine_sock = READ_ONCE(hsk->engine_sock);
 	s64 used = homak_room_used(hsk) + atomic64_read(&hsk->tx_bytes);
 
-	/* It may end while its last message goes; its memory stays for a grace period. */
+	/* The engine's socket may end while the last message goes; its memory stays for a
+	 * grace period. */
 	if (likely(engine_sock))
 		used += (s64)homa_sock_memory(engine_sock, HOMAK_RPC_BYTES);
 	return used - READ_ONCE(hsk->inet.sk.sk_forward_alloc);
 }
 
-/* Pays for what is used. Returns false if there is no memory. The socket is locked. */
+/* Pays for the bytes that are used. Returns false if there is no memory. The socket is
+ * locked. */
 static bool homak_pay_more(struct homak_sock *hsk)
 {
 	s64 more = homak_unpaid(hsk);
@@ -145,14 +150,15 @@ void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
 		    skb_queue_len(&hsk->messages) <= HOMAK_GIVEN_MOST)))
 		return;
 	homak_room_look(hsk, engine_sock);
-	/* A reader may have freed the last of it in between. */
+	/* A reader may have freed the last of these skbs in between. */
 	smp_mb();
 	homak_room_look(hsk, engine_sock);
 }
 
 void homak_room_give(struct homak_sock *hsk, u32 bytes)
 {
-	/* Fully ordered: first the bytes, then the look. */
+	/* The operation is fully ordered: the bytes are subtracted before the switches are
+	 * read. */
 	atomic_sub_return((int)bytes, &hsk->inet.sk.sk_rmem_alloc);
 	homak_pay_less(hsk);
 	if (likely(READ_ONCE(hsk->giving) && !READ_ONCE(hsk->full)))
@@ -166,7 +172,7 @@ void homak_room_give(struct homak_sock *hsk, u32 bytes)
 void homak_room_open(struct homak_sock *hsk)
 {
 	spin_lock_bh(&hsk->lock);
-	/* Who closes it lets nothing in any more. */
+	/* A socket that is being closed stays closed for packets. */
 	if (!hsk->shutdown)
 		homak_room_look(hsk, hsk->engine_sock);
 	spin_unlock_bh(&hsk->lock);

@@ -33,9 +33,9 @@ struct homak_route_table {
 };
 
 /*
- * struct homak_routes - of a namespace
- * @tables: per CPU, made when that CPU first sends.
- * @root: user of control packets.
+ * struct homak_routes - the caches of routes of a namespace
+ * @tables: table of each CPU, made when that CPU first sends.
+ * @root: user id that control packets are sent with.
  */
 struct homak_routes {
 	struct homak_route_table * __percpu * tables;
@@ -43,10 +43,13 @@ struct homak_routes {
 };
 
 /*
- * struct homak_want - what a new route is to be looked up for
+ * struct homak_want - parameters of the look-up of a route
  * @to: destination.
- * @local: our address; 0: routing chooses one.
- * @oif: device that packets leave by; 0: routing chooses one.
+ * @local: our address; all 0: routing chooses one.
+ * @oif: index of the device that packets leave by; 0: routing chooses one.
+ * @mark: mark of the socket.
+ * @uid: user id of the socket's owner.
+ * @secid: the socket's name for a security module.
  */
 struct homak_want {
 	const struct homa_addr *to;
@@ -62,7 +65,7 @@ static u32 homak_route_slot(const struct homak_route_key *key)
 	const u64 *w = key->w;
 	u64 mix = ((w[0] ^ w[3]) + w[1] + w[4]) * GOLDEN_RATIO_64;
 
-	/* Who uses a route is in the halves that hardly differ otherwise. */
+	/* The words that say who uses a route hardly differ in their other halves. */
 	mix ^= mix >> 32;
 	mix = (mix + w[2] + w[5] + (w[6] << 7)) * GOLDEN_RATIO_64;
 	return mix >> (64 - HOMAK_ROUTE_BITS);
@@ -191,7 +194,8 @@ static struct dst_entry *homak_lookup(struct homak_net *hnet,
 			dst = homak_lookup_v6(hnet->net, route, want, sk, local);
 		if (!IS_ERR(dst))
 			return dst;
-		/* It is not ours any more: better from another one than not at all. */
+		/* The address is not ours any more: a packet from another one is better
+		 * than none. */
 	}
 	return v4 ? homak_lookup_v4(hnet->net, route, want, sk, NULL) :
 		    homak_lookup_v6(hnet->net, route, want, sk, NULL);
@@ -239,8 +243,9 @@ static struct homak_route_table *homak_route_table(struct homak_routes *routes)
 	return *table;
 }
 
-/* Looks up the way that @route is for from now on; the other arguments are those of
- * homak_route_get(), whose key is made anew, lest it has to be kept in memory for us. */
+/* Looks up the way that @route is for from now on. The other arguments are those of
+ * homak_route_get(); the key is computed again here, so that the caller need not keep it in
+ * memory. */
 static noinline struct dst_entry *
 homak_route_new(struct homak_cpu *cpu, const struct homak_dev *hdev,
 		const struct homa_addr *to, const struct in6_addr *local,
@@ -264,7 +269,7 @@ homak_route_new(struct homak_cpu *cpu, const struct homak_dev *hdev,
 	dst = homak_lookup(cpu->hnet, route, &want, sk);
 	if (!IS_ERR(dst)) {
 		route->checked_at = cpu->ctx.now;
-		/* The slot is empty: nobody else fills it. */
+		/* The slot is empty, and no other thread fills it. */
 		smp_store_release(&route->dst, dst);
 	}
 	return dst;
@@ -288,7 +293,8 @@ struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
 	dst = READ_ONCE(route->dst);
 	*slot = route;
 	if (likely(dst && homak_route_same(&route->key, &key))) {
-		/* Once for all that is done at a time. */
+		/* One check is enough for all packets that are sent at the same value of
+		 * ctx.now. */
 		if (route->checked_at == cpu->ctx.now)
 			return dst;
 		if (likely(dst_check(dst, route->cookie))) {

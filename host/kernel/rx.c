@@ -27,14 +27,17 @@
 #include "homa_receive.h"
 #include "homa_trace.h"
 
-#define HOMAK_RX_BATCH HOMAK_SPARES /* packets per call of the engine */
-#define HOMAK_RX_TURN 2		    /* such calls before others get the CPU */
-#define HOMAK_GSO_HDR (HOMA_DATA_HDR - 4) /* without the segment header */
+#define HOMAK_RX_BATCH HOMAK_SPARES /* packets in a call of the engine */
+/* calls of the engine before others get the CPU */
+#define HOMAK_RX_TURN 2
+/* bytes of a DATA header without the segment header */
+#define HOMAK_GSO_HDR (HOMA_DATA_HDR - 4)
 
-/* One packet on its way through the engine. */
+/* struct homak_rx_slot - one packet on its way through the engine */
 struct homak_rx_slot {
 	struct sk_buff *skb;
-	u32 at; /* where the packet begins, if its payload did not move */
+	/* offset of the packet in the skb, whose payload did not move */
+	u32 at;
 	u8 hdr[HOMA_MAX_HDR];
 };
 
@@ -48,15 +51,18 @@ struct homak_ends {
 };
 
 /*
- * struct homak_skb_in - what is received now
- * @skb, @more: buffer at hand, and those after it.
- * @segment, @segments: progress in @skb; @segments 0: not looked at yet.
- * @seg_size: bytes per segment, with its header.
- * @refused: packets for ports where nobody listens, for the ICMP answer.
- * @batch: it was the first of a batch; it still says so if clones of it exist.
- * @ends: of all of its packets.
+ * struct homak_skb_in - buffers that are being received
+ * @skb: buffer at hand, or NULL.
+ * @more: the buffers after it.
+ * @segment: number of segments of @skb that were taken.
+ * @segments: number of segments of @skb; 0: not computed yet.
+ * @seg_size: bytes of a segment, with its header.
+ * @refused: packets for ports where nobody listens, which are answered by ICMP.
+ * @batch: first buffer of a batch of GRO; it still looks like a batch if there are clones
+ *	of it.
+ * @ends: the two ends of all of its packets.
  * @v4: all of its packets are IPv4's.
- * @looked_up: routing was asked about the buffer, and told nobody yet.
+ * @looked_up: routing was asked about the buffer, and the flow was not learned yet.
  */
 struct homak_skb_in {
 	struct homak_net *hnet;
@@ -83,16 +89,16 @@ static u8 homak_rx_prio(const struct homak_skb_in *in, const struct sk_buff *skb
 	return ipv6_get_dsfield(ipv6_hdr(skb)) >> 5;
 }
 
-/* An address that an IPv6 packet of ours can bear. IPv4's stand for IPv4 peers
- * inside: nobody may speak for them from here. */
+/* Can a peer have this address in an IPv6 packet? Mapped IPv4 addresses stand for IPv4
+ * peers in the engine, so an IPv6 packet must not come from one. */
 static bool homak_rx_is_host_v6(const struct in6_addr *addr)
 {
 	return !ipv6_addr_is_multicast(addr) && !ipv6_addr_any(addr) &&
 	       !ipv6_addr_v4mapped(addr);
 }
 
-/* Sender and our own address; false: not from one host to us alone. (Of IPv4's
- * senders, routing has looked at that.) */
+/* Reads the sender's address and our own; false: the packet is not from one host to us
+ * alone. (Routing has checked the senders of IPv4.) */
 static bool homak_rx_addresses(struct homak_skb_in *in,
 			       const struct sk_buff *skb, u16 encap)
 {
@@ -119,7 +125,7 @@ static bool homak_rx_addresses(struct homak_skb_in *in,
 
 /* ---- buffers to packets ---- */
 
-/* Plan for a buffer that was never segmented; false: it cannot be read. */
+/* Computes the segments of a buffer that was never segmented; false: it cannot be read. */
 static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 {
 	u32 type = skb_shinfo(skb)->gso_type;
@@ -129,25 +135,26 @@ static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 
 	in->segments = 1;
 	if (skb->len <= HOMAK_GSO_HDR)
-		return true; /* the engine judges */
+		return true; /* the engine refuses it */
 	hdr = skb_header_pointer(skb, 0, sizeof(buf), &buf);
 	if (!hdr)
 		return false;
 	if (hdr->type != HOMA_DATA)
 		return skb->len <= HOMA_MAX_HDR;
 	if (type & SKB_GSO_FRAGLIST)
-		/* Else a batch of GRO's whose boundaries somebody lost. */
+		/* Without the mark it is a batch of GRO whose boundaries were lost. */
 		return hdr->doff & HOMAK_DOFF_ONE_PIECE;
 	if (hdr->doff >> 4 != HOMA_DOFF_GSO)
 		return true;
 	if (size <= 4 || skb->len - HOMAK_GSO_HDR <= size)
-		return true; /* a single one, like any other packet */
+		return true; /* a single segment, like any other packet */
 	in->seg_size = size;
 	in->segments = DIV_ROUND_UP(skb->len - HOMAK_GSO_HDR, size);
 	return true;
 }
 
-/* The next segment of in->skb as a packet of its own; false: cannot be. */
+/* Makes a packet of the next segment of in->skb; false: there is no memory, or it cannot be
+ * read. */
 static bool homak_rx_gso_next(struct homak_skb_in *in,
 			      struct homak_rx_slot *slot, struct homa_rx_pkt *pkt)
 {
@@ -169,7 +176,7 @@ static bool homak_rx_gso_next(struct homak_skb_in *in,
 	return true;
 }
 
-/* A buffer that is one packet. */
+/* Makes a packet of a buffer that is one packet. */
 static bool homak_rx_plain(struct sk_buff *skb, struct homak_rx_slot *slot,
 			   struct homa_rx_pkt *pkt)
 {
@@ -181,14 +188,14 @@ static bool homak_rx_plain(struct sk_buff *skb, struct homak_rx_slot *slot,
 	return pkt->data;
 }
 
-/* Let go of a packet that its socket shall not have. */
+/* Drops a packet that its socket must not have. */
 static void homak_rx_refused(struct homak_cpu *cpu, struct sk_buff *skb)
 {
 	homak_host_count(cpu, HOMAK_H_host_rx_refused, 1);
 	kfree_skb_reason(skb, SKB_DROP_REASON_SOCKET_FILTER);
 }
 
-/* Fill in the next packet; false: none is left, or none can be had. */
+/* Fills in the next packet; false: none is left, or none can be had. */
 static bool homak_rx_next(struct homak_skb_in *in, struct homak_cpu *cpu,
 			  struct homak_rx_slot *slot, struct homa_rx_pkt *pkt)
 {
@@ -261,7 +268,7 @@ static enum skb_drop_reason homak_rx_reason(u32 metric)
 	return SKB_DROP_REASON_NOT_SPECIFIED;
 }
 
-/* Let go of what must not outlive the softirq, before a reader gets the skb. */
+/* Releases what must not outlive the softirq, before a reader gets the skb. */
 static void homak_rx_detach(struct sk_buff *skb)
 {
 	skb_orphan(skb);
@@ -301,7 +308,7 @@ static void homak_rx_verdict(struct homak_skb_in *in, struct homak_cpu *cpu,
 	}
 }
 
-/* The usual case: one packet, its header in one piece. */
+/* Is this the usual case: one packet, with its header in one piece? */
 static bool homak_rx_is_single(const struct homak_skb_in *in)
 {
 	const struct sk_buff *skb = in->skb;
@@ -334,8 +341,8 @@ static void homak_rx_single(struct homak_skb_in *in, struct homak_cpu *cpu,
 	homa_rx_flush(&cpu->ctx);
 }
 
-/* Packets of one call of the engine: too many for a stack. Used between
- * homak_enter() and homak_leave(), where nothing is received inside. */
+/* struct homak_rx_work - packets of one call of the engine, which are too many for a stack.
+ * Used between homak_enter() and homak_leave(), where nothing is received inside. */
 struct homak_rx_work {
 	struct homak_rx_slot slots[HOMAK_RX_BATCH];
 	struct homa_rx_pkt pkts[HOMAK_RX_BATCH];
@@ -343,7 +350,7 @@ struct homak_rx_work {
 
 static DEFINE_PER_CPU(struct homak_rx_work, homak_rx_work);
 
-/* One call of the engine; false: nothing was left. */
+/* Makes one call of the engine; false: no packet was left after it. */
 static bool homak_rx_batch(struct homak_skb_in *in, struct homak_cpu *cpu,
 			   struct homak_dev *hdev)
 {
@@ -366,7 +373,7 @@ static bool homak_rx_batch(struct homak_skb_in *in, struct homak_cpu *cpu,
 	return in->skb || in->more;
 }
 
-/* Up to some calls of the engine. */
+/* Calls the engine at most HOMAK_RX_TURN times. */
 static void homak_rx_turn(struct homak_skb_in *in, struct homak_cpu *cpu,
 			  struct homak_dev *hdev)
 {
@@ -413,7 +420,8 @@ static void homak_rx_drop_list(struct sk_buff *skb)
 	}
 }
 
-/* Answer for packets that nobody wanted, out of the engine: this transmits. */
+/* Answers packets that nobody wanted. It transmits, so the caller must not be in the
+ * engine. */
 static void homak_rx_refuse(struct sk_buff *skb)
 {
 	struct sk_buff *next;
@@ -426,7 +434,8 @@ static void homak_rx_refuse(struct sk_buff *skb)
 	}
 }
 
-/* No Homa socket was ever made in this namespace, or it stands still. */
+/* Drops packets of a namespace in which no Homa socket was ever made, or which is
+ * paused. */
 static void homak_rx_nobody(struct homak_skb_in *in)
 {
 	if (in->skb && !homak_net_engine(in->hnet) && homak_rx_is_data(in->skb)) {

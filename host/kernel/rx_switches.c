@@ -14,7 +14,7 @@
 
 #include "homa_receive.h"
 
-/* struct homak_encap - what is on; under @lock */
+/* struct homak_encap - the switches that are on; under @lock */
 struct homak_encap {
 	struct mutex lock;
 	struct socket *udp[2];
@@ -82,7 +82,8 @@ void homak_encap_free(struct homak_net *hnet)
 		return;
 	homak_early_set(hnet, false);
 	homak_encap_set(hnet, false, false);
-	synchronize_net(); /* a packet may be on its way through */
+	/* a packet may still be on its way through the hooks */
+	synchronize_net();
 	hnet->encap = NULL;
 	mutex_destroy(&encap->lock);
 	kfree(encap);

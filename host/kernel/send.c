@@ -13,7 +13,8 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-#define HOMAK_SEND_STEP 65536u /* copied between two turns of the engine */
+/* bytes copied between two turns of the engine */
+#define HOMAK_SEND_STEP 65536u
 #define HOMAK_SENDMSG_OURS (HOMA_SENDMSG_REJECT | HOMA_SENDMSG_ASK)
 
 /* struct homak_sending - one sendmsg() */
@@ -24,7 +25,7 @@ struct homak_sending {
 	u32 filled;
 	struct homak_msg *msg;
 	struct homa_handle handle;
-	struct homa_rpc *rpc; /* held while there is more to copy */
+	struct homa_rpc *rpc; /* held while there is more to copy, else NULL */
 };
 
 /* ---- checks ---- */
@@ -36,7 +37,7 @@ static bool homak_length_fits(u32 length)
 	return length && length <= HOMA_MAX_MESSAGE_LENGTH;
 }
 
-/* What is said of a request, instead of an answer. */
+/* Checks the arguments of a rejection or a question about a request. */
 static int homak_say_check(struct homak_sock *hsk,
 			   const struct homa_sendmsg_args *args, size_t len)
 {
@@ -74,7 +75,7 @@ static int homak_send_check(struct homak_sock *hsk, const struct msghdr *msg,
 	if (s->args.id && s->args.completion_cookie)
 		return homak_error_text(hsk, -EINVAL,
 					"sendmsg: a response has no completion_cookie");
-	/* The length of a response matters if there is an RPC. */
+	/* The length of a response is only checked if there is an RPC. */
 	s->length = (u32)min_t(size_t, len, HOMA_MAX_MESSAGE_LENGTH + 1);
 	if (s->args.id)
 		return 0;
@@ -188,14 +189,14 @@ static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 			    &s->handle, NULL);
 	if (err) {
 		cpu->ctx.tx_now = NULL;
-		/* Still a spare. */
+		/* The memory is still a spare RPC. */
 		krpc->msg = NULL;
 		krpc->is_private = false;
 		return err;
 	}
 	trace_homa_rpc_begin(hsk, s->handle.id, &send);
 	homak_send_now(cpu, &desc, way);
-	/* Anybody may have ended it since: found again, it is safe. */
+	/* The RPC may have ended since, so it is looked up again. */
 	if (s->filled < s->length)
 		s->rpc = homa_rpc_hold(&cpu->ctx, s->handle.id, NULL);
 	return 0;
@@ -244,7 +245,8 @@ static int homak_send_request(struct homak_sock *hsk, struct msghdr *msg,
 
 /* ---- responses ---- */
 
-/* Returns the RPC with a hold. The peer's name does not say how its request came. */
+/* Returns the RPC that @s answers, with a hold. Several ways to the peer are tried, because
+ * its name does not say by which one the request came. */
 static struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
 					  struct homak_sock *hsk,
 					  const struct homak_sending *s)
@@ -266,7 +268,7 @@ static struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
 	return rpc;
 }
 
-/* Gives the engine the answer to a request, or says that there is none. */
+/* Gives the engine the answer to a request, or the rejection. */
 static int homak_send_said(struct homak_cpu *cpu, const struct homak_sending *s,
 			   struct homa_rpc **alive)
 {
@@ -276,8 +278,9 @@ static int homak_send_said(struct homak_cpu *cpu, const struct homak_sending *s,
 	return homa_rpc_reply(&cpu->ctx, s->handle, s->length, s->filled, alive);
 }
 
-/* In the engine. *@ours: the message is still the caller's. There is none if its length
- * cannot be: nothing is wrong with that if there is no RPC either. */
+/* Gives the engine a response; the caller has entered it. *@ours: the message still belongs
+ * to the caller. There is no message if the length is invalid, which is an error only if
+ * there is an RPC. */
 static int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
 			    struct homak_sending *s, bool *ours)
 {
@@ -286,7 +289,8 @@ static int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
 	struct homak_rpc *krpc;
 	int err;
 
-	/* It ended meanwhile, or was answered: nobody waits for this. */
+	/* The RPC has ended meanwhile, or was answered, so nobody waits for the
+	 * response. */
 	if (!rpc)
 		return 0;
 	err = -EINVAL;
@@ -430,7 +434,7 @@ int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 		err = homak_send_one(hsk, msg, &s);
 		if (likely(err != -ENOBUFS))
 			break;
-		/* Objects are short, or there are too many RPCs. */
+		/* Spare objects are short, or there are too many RPCs. */
 		err = homak_wait_tick(hsk, &timeo);
 		if (err)
 			return err;

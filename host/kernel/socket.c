@@ -16,7 +16,7 @@
 
 #include "homa_sockets.h"
 
-#define HOMAK_CLOSE_BUDGET 64 /* RPCs ended in a turn */
+#define HOMAK_CLOSE_BUDGET 64 /* RPCs that one turn ends */
 #define HOMAK_CLOSE_TICKS (10 * HZ)
 
 /* ---- begin ---- */
@@ -28,7 +28,8 @@ static u16 homak_encap_new(const struct homak_settings *settings)
 	return READ_ONCE(settings->hijack_udp) ? HOMA_UDP_PORT : 0;
 }
 
-/* The engine looks sockets up without a lock: memory stays for a grace period. */
+/* struct homak_sock_mem - the engine's socket; as the engine looks sockets up without a
+ * lock, the memory stays for a grace period */
 struct homak_sock_mem {
 	struct rcu_head rcu;
 	u8 sock[] __aligned(sizeof(u64));
@@ -58,7 +59,7 @@ static int homak_engine_open(struct homak_sock *hsk)
 	cpu = homak_enter_wait(hsk->hnet);
 	if (cpu) {
 		err = homa_sock_open(&cpu->ctx, engine_sock);
-		/* It is no server yet, so that it has no RPCs. */
+		/* The socket is no server yet, so it has no RPCs. */
 		if (!err)
 			homa_sock_charge(engine_sock,
 					 homak_user_owner(hsk->user));
@@ -90,9 +91,10 @@ static int homak_init_sock(struct sock *sk)
 	hsk->destruct = sk->sk_destruct;
 	sk->sk_destruct = homak_pay_end;
 	sk->sk_write_space = homak_write_space;
-	/* Packets on their way look at it without a reference. */
+	/* Packets on their way use the socket without a reference. */
 	sock_set_flag(sk, SOCK_RCU_FREE);
-	/* Room to send is tx_bytes, not what packets of ours are on their way. */
+	/* Room to send follows from tx_bytes, not from packets of ours that are on their
+	 * way. */
 	sock_set_flag(sk, SOCK_USE_WRITE_QUEUE);
 	err = homak_net_start(hnet);
 	if (!err)
@@ -115,7 +117,7 @@ static int homak_init_sock(struct sock *sk)
 
 /* ---- end ---- */
 
-/* Nothing begins from now on, and nobody waits any more. */
+/* Ends what a socket does: no call begins from now on, and no thread waits any more. */
 static void homak_stop(struct homak_sock *hsk)
 {
 	struct sock *sk = &hsk->inet.sk;
@@ -133,7 +135,8 @@ static void homak_stop(struct homak_sock *hsk)
 	local_bh_enable();
 }
 
-/* A turn of ending RPCs. 0: all are gone; -EAGAIN: somebody has some; 1: go on. */
+/* Ends some RPCs. Returns 0 if all are gone, -EAGAIN if other threads still hold some, 1 if
+ * there are more. */
 static int homak_end_some(struct homak_sock *hsk)
 {
 	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
@@ -189,7 +192,7 @@ static void homak_close_sock(struct sock *sk, long timeout)
 	sk_common_release(sk);
 }
 
-/* sk_common_release() wants one; the engine's table has our ports. */
+/* sk_common_release() calls this, but the ports are in the engine's table. */
 static void homak_unhash(struct sock *sk)
 {
 }
@@ -202,7 +205,7 @@ static int homak_shutdown(struct socket *sock, int how)
 	lock_sock(sock->sk);
 	if (!hsk->shutdown) {
 		homak_stop(hsk);
-		/* Who still reads one lets go of it soon. */
+		/* A thread that still reads an RPC releases it soon. */
 		while (homak_end_some(hsk) > 0)
 			;
 	}
@@ -251,7 +254,7 @@ static int homak_ioctl_op(struct socket *sock, unsigned int cmd, unsigned long a
 
 	if (err != -ENOIOCTLCMD)
 		return err;
-	/* Interfaces, addresses, routes: every socket answers these. */
+	/* Requests about interfaces, addresses and routes are answered by every socket. */
 	if (_IOC_TYPE(cmd) != SOCK_IOC_TYPE)
 		return homak_error_text(homak_sk(sock->sk), -EINVAL,
 					"ioctl: not known to Homa sockets");
@@ -302,8 +305,8 @@ static const struct proto_ops homak6_ops = {
 };
 
 /*
- * Memory of all Homa sockets, in pages, and a limit for it: as for UDP, a part of the
- * machine's. Memory cgroups have limits of their own.
+ * Memory of all Homa sockets, in pages, and its limit, which is a part of the machine's
+ * memory as for UDP. Memory cgroups have limits of their own.
  */
 static atomic_long_t homak_memory;
 static DEFINE_PER_CPU(int, homak_memory_ahead);
@@ -368,7 +371,7 @@ int homak_sockets_init(void)
 {
 	int err;
 
-	/* Kernels before 6.6 look for it at the end. */
+	/* Kernels before 6.6 expect it at the end. */
 	BUILD_BUG_ON(offsetof(struct homak6_sock, inet6) +
 			     sizeof(struct ipv6_pinfo) !=
 		     sizeof(struct homak6_sock));
@@ -399,6 +402,6 @@ void homak_sockets_exit(void)
 	proto_unregister(&homak_prot);
 }
 
-/* socket() loads the module: IPPROTO_HOMA and SOCK_DGRAM as numbers. */
+/* socket() loads the module by these names, with IPPROTO_HOMA and SOCK_DGRAM as numbers. */
 MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET, 146, 2);
 MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET6, 146, 2);

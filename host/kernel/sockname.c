@@ -22,15 +22,17 @@ static int homak_name_size(const struct sock *sk)
 /* ---- our own name ---- */
 
 /*
- * RPCs stay at the port where they began. Somebody else may take that, so as long as there
- * is a socket that has moved it is the RPC that says whose a packet is (policy.c).
+ * Moves the socket to another port. RPCs stay at the port where they began, which another
+ * socket may take. So as long as there is a socket that has moved, a packet's socket is
+ * found by the packet's RPC (policy.c).
  */
 static int homak_bind_move(struct homak_cpu *cpu, struct homak_sock *hsk, u16 port)
 {
 	atomic_t *moved = &hsk->hnet->moved;
 	int err;
 
-	/* Said before the port is free; taken back if the socket has no RPCs there. */
+	/* This is counted before the port is free, and taken back if the socket has no RPCs
+	 * there. */
 	atomic_inc(moved);
 	err = homa_sock_bind(&cpu->ctx, hsk->engine_sock, port);
 	/* Pairs with homak_use(): an RPC at the old port is seen here. */
@@ -77,7 +79,7 @@ int homak_bind(struct socket *sock, homak_bind_addr *addr, int len)
 		return homak_error_text(
 			hsk, -EAFNOSUPPORT,
 			"bind: the address is of another family than the socket");
-	/* In the same place in both families. */
+	/* The port is in the same place in both families. */
 	port = ntohs(((const struct sockaddr_in *)name)->sin_port);
 	if (!port)
 		return 0;
@@ -90,7 +92,7 @@ int homak_bind(struct socket *sock, homak_bind_addr *addr, int len)
 	return err;
 }
 
-/* It changes nothing, for each message names its peer; but programs written for the
+/* connect() changes nothing, for each message names its peer; but programs written for the
  * existing module may call it. */
 int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags)
 {
@@ -208,7 +210,7 @@ int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
 			"sendmsg: the address is of another family than the socket");
 	if (msg->msg_namelen < homak_name_size(&hsk->inet.sk))
 		goto cut;
-	/* In the same place in both families. */
+	/* The port is in the same place in both families. */
 	name->port = ntohs(((const struct sockaddr_in *)sa)->sin_port);
 	name->marked = false;
 	if (sa->sa_family == AF_INET)
@@ -218,7 +220,7 @@ cut:
 	return homak_error_text(hsk, -EINVAL, "sendmsg: the address is cut off");
 }
 
-/* A UDP port that has to travel with the name. */
+/* Does a UDP port have to travel with the name? */
 static bool homak_name_marks(u16 encap)
 {
 	return encap && encap != HOMA_UDP_PORT && encap != HOMAK_ENCAP_TCP;

@@ -34,7 +34,7 @@
  * or in another unit. Its ticks are of 1 ms. */
 static const struct homak_knob homak_aliases[] = {
 	ENGINE("rtt_bytes", unsched_bytes, 1, 0, 0x7fffffff),
-	/* There is one interval here, before the first RESEND and between others. */
+	/* The engine has one interval, before the first RESEND and between others. */
 	ENGINE("resend_ticks", resend_interval_us, 1000, 0, 10000),
 	ENGINE("resend_interval", resend_interval_us, 1000, 0, 10000),
 	ENGINE("timeout_ticks", timeout_us, 1000, 0, 60000),
@@ -72,7 +72,7 @@ static const struct homak_knob homak_host_knobs[] = {
 
 /*
  * struct homak_sysctl - the tables of one namespace
- * @lock: one write at a time.
+ * @lock: held while a setting is written.
  * @engine: knobs made of homa_param_table.
  */
 struct homak_sysctl {
@@ -122,7 +122,7 @@ static int homak_knob_set_engine(struct homak_net *hnet,
 	return homak_net_set_params(hnet, &params);
 }
 
-/* @shown is in range. Under homak_sysctl.lock. */
+/* Sets a knob to @shown, which is in range; homak_sysctl.lock is held. */
 static int homak_knob_set(struct homak_net *hnet, const struct homak_knob *knob,
 			  u32 shown)
 {
@@ -196,7 +196,7 @@ int homak_cutoffs_parse(const u32 *cutoffs, u32 *levels, u32 *sizes)
 	if (!memchr_inv(cutoffs, 0, HOMA_PRIORITIES * sizeof(*cutoffs)))
 		return 0;
 	for (i = HOMA_PRIORITIES - 1; i > 0; i--) {
-		/* Levels above num_priorities have 0: nothing goes there. */
+		/* Levels above num_priorities have 0, because no packet uses them. */
 		if (!cutoffs[i] && !n)
 			continue;
 		if (n && cutoffs[i] < sizes[n - 1])
@@ -209,7 +209,7 @@ int homak_cutoffs_parse(const u32 *cutoffs, u32 *levels, u32 *sizes)
 	return 0;
 }
 
-/* Before there is an engine they wait in the settings. */
+/* Gives the engine cutoffs; before there is an engine they wait in the settings. */
 static int homak_cutoffs_set(struct homak_net *hnet, const u32 *cutoffs)
 {
 	u32 sizes[HOMA_PRIORITIES], levels;
@@ -248,7 +248,7 @@ static void homak_list_get(struct homak_net *hnet,
 	const u32 *at = homak_knob_at(hnet, knob);
 	u32 i;
 
-	/* Those in force, whoever chose them. */
+	/* The cutoffs in use are shown, whoever chose them. */
 	if (at == hnet->settings.unsched_cutoffs && engine) {
 		homa_engine_cutoffs(engine, (u32 *)values);
 		return;
@@ -345,7 +345,7 @@ int homak_sysctl_init(struct homak_net *hnet)
 	hnet->sysctl = s;
 	mutex_init(&s->lock);
 	s->engine = kcalloc(homa_param_count, sizeof(*s->engine), GFP_KERNEL);
-	/* One more, of zeros: some kernels look for it. */
+	/* The table has one more entry, of zeros, which some kernels expect. */
 	s->table = kcalloc(count + 1, sizeof(*s->table), GFP_KERNEL);
 	if (!s->engine || !s->table)
 		goto fail;

@@ -8,10 +8,11 @@
  */
 #include "homa_kernel.h"
 
-/* less than any deadline of a new RPC */
+/* An interval that is shorter than any deadline of a new RPC, in ns. */
 #define HOMAK_SOON_NS (4 * HOMAK_TICK_NS)
 #define HOMAK_SHARD_BUDGET 32
-#define HOMAK_TURN_NS 10000u /* with bottom halves off, before the next shard */
+/* time with bottom halves off, before the next shard's turn */
+#define HOMAK_TURN_NS 10000u
 
 /* Runs shards from *@shard on, for a moment. Returns when the first of them is due again, ns. */
 static u64 homak_timer_some(struct homak_net *hnet, u32 *shard, u32 shards)
@@ -51,7 +52,8 @@ static void homak_timer_work(struct work_struct *work)
 	struct homak_net *hnet = container_of(work, struct homak_net, timer_work);
 	u64 now, next;
 
-	/* Said before looking: who opens an RPC meanwhile arms the timer. */
+	/* This is stored before the shards are looked at: a thread that opens an RPC
+	 * meanwhile arms the timer. */
 	smp_store_mb(hnet->timer_rests, true);
 	next = homak_timer_round(hnet);
 	if (next == HOMA_NEVER || READ_ONCE(hnet->paused))

@@ -75,7 +75,7 @@ static void homak_tx_no_route(struct homak_cpu *cpu, struct homa_tx_desc *desc)
 		  HOMA_EHOSTUNREACH);
 }
 
-/* Message bytes that a packet may carry now; the path may have become narrower
+/* Returns the message bytes that a packet may carry now; the path may have become narrower
  * since the message was begun. */
 static u32 homak_tx_seg(const struct homak_tx_piece *piece)
 {
@@ -84,14 +84,14 @@ static u32 homak_tx_seg(const struct homak_tx_piece *piece)
 		   (homak_encap_udp(&desc->dst) ? 8 : 0);
 	u32 mtu;
 
-	/* Every path takes so many, IPv4's smallest as well. */
+	/* Every path takes this many bytes, IPv4's smallest as well. */
 	if (desc->length <= 256)
 		return desc->seg_size;
 	mtu = dst_mtu(piece->dst);
 	return min(desc->seg_size, mtu > head + 256 ? mtu - head : 256);
 }
 
-/* Says how many bytes of @desc go in one skb. */
+/* Returns how many bytes of @desc go in one skb. */
 static u32 homak_tx_most(const struct homak_tx_turn *turn,
 			 struct homak_tx_piece *piece)
 {
@@ -174,7 +174,7 @@ static void homak_tx_way(struct homak_tx_turn *turn,
 	if (way && way->same == HOMAK_ROUTE_SAME) {
 		piece->route = way;
 		piece->dst = READ_ONCE(way->dst);
-		/* Its device may go at any time. */
+		/* The route's device may go at any time. */
 		if (likely(piece->dst))
 			return;
 	}
@@ -205,7 +205,7 @@ static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc
 		homa_tx_done(&cpu->ctx, desc, 0);
 		return true;
 	}
-	/* What was sent is sent. */
+	/* Only the bytes that were not sent go back to the engine. */
 	desc->offset += piece->skip;
 	desc->length -= piece->skip;
 	homa_tx_done(&cpu->ctx, desc, -ENOBUFS);
@@ -242,9 +242,9 @@ static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
 }
 
 /*
- * The engine waits for room that the "homa" qdisc has on this device. Has some
- * come about meanwhile? @had: what it was told last. Else the next packet that
- * leaves the qdisc makes us pull again.
+ * Has the "homa" qdisc got more room, for which the engine waits? If so, the link is told
+ * of it; if not, the next packet that leaves the qdisc makes us pull again. @had: the room
+ * in bytes that the link was told last.
  */
 static bool homak_tx_room(struct homak_dev *hdev, s32 *had)
 {
@@ -257,7 +257,8 @@ static bool homak_tx_room(struct homak_dev *hdev, s32 *had)
 		if (left <= *had)
 			return false;
 	} else if (!atomic_read(&hdev->q_limits)) {
-		left = max(left, 65536); /* nothing leaves: no one would ask */
+		/* nothing leaves, so nothing would make us ask again */
+		left = max(left, 65536);
 	}
 	WRITE_ONCE(hdev->q_waits, false);
 	*had = left;
@@ -265,8 +266,8 @@ static bool homak_tx_room(struct homak_dev *hdev, s32 *had)
 	return true;
 }
 
-/* How many segments to ask the engine for at once; roughly, for homak_tx_most()
- * looks at the receiver as well. */
+/* Returns about how many segments to ask the engine for at once; homak_tx_most() looks at
+ * the receiver as well. */
 static u32 homak_tx_segs(const struct homak_net *hnet,
 			 const struct net_device *dev)
 {
@@ -281,7 +282,7 @@ static u32 homak_tx_segs(const struct homak_net *hnet,
 static void homak_tx_rest(struct homak_cpu *cpu, struct homak_dev *hdev)
 {
 	homak_tx_arm(hdev, cpu->ctx.now + HOMAK_TX_REST);
-	/* What was given back is no news. */
+	/* The packet that was given back is no reason to pull at once. */
 	if (cpu->ctx.tx_link == hdev->link)
 		cpu->ctx.tx_link = NULL;
 }
@@ -330,7 +331,7 @@ void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev)
 		if (got == HOMA_TX_IDLE)
 			break;
 		if (got == HOMA_TX_WAIT) {
-			/* Perhaps since our own first packet showed that there is a limit. */
+			/* The limit may be there only since our own first packet. */
 			if (desc.not_before == HOMA_NEVER &&
 			    atomic_read(&hdev->q_limits) &&
 			    homak_tx_room(hdev, &room))

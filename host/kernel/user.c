@@ -24,8 +24,8 @@
 
 /*
  * struct homak_user - a user with sockets in a namespace (homak_net.sock_lock)
- * @owner: what the engine counts.
- * @socks: his sockets.
+ * @owner: account to which the engine charges the user's RPCs.
+ * @socks: number of the user's sockets.
  */
 struct homak_user {
 	struct hlist_node node;
@@ -34,7 +34,7 @@ struct homak_user {
 	u32 socks;
 };
 
-/* Who answers for a socket that is made now. */
+/* Returns the user to whom a socket that is made now belongs. */
 static kuid_t homak_user_now(const struct net *net)
 {
 	const struct user_namespace *ns;
@@ -104,7 +104,7 @@ void homak_user_put(struct homak_sock *hsk)
 	else
 		hlist_del(&user->node);
 	spin_unlock_bh(&hsk->hnet->sock_lock);
-	/* No RPC is left that could count on it. */
+	/* No RPC is left that could be charged to it. */
 	kfree(user);
 }
 

@@ -10,13 +10,14 @@
 
 #include "homa_sockets.h"
 
-#define HOMAK_PICK 4 /* waiters looked at for one that polls */
+#define HOMAK_PICK 4 /* waiters that are looked at to find one that polls */
 
 /* ---- threads that wait, seen from others (homak_sock.lock) ---- */
 
 /*
- * Its thread may be gone as soon as it sees @what, but a task's memory stays for a
- * grace period; so it is woken by a queue of ours and not of its own.
+ * Wakes the thread of @waiter. The thread may return from recvmsg() as soon as it sees
+ * @what, but a task's memory stays for a grace period; so it is woken by a wait queue here
+ * and not by one of its own.
  */
 void homak_rouse(struct homak_waiter *waiter, enum homak_waited what)
 {
@@ -32,7 +33,8 @@ void homak_rouse(struct homak_waiter *waiter, enum homak_waited what)
 		init_waitqueue_head(&wq);
 		init_waitqueue_entry(&entry, task);
 		__add_wait_queue(&wq, &entry);
-		/* In step with us: it need not run before we are done. */
+		/* The wake-up is synchronous: the thread need not run before we are
+		 * done. */
 		__wake_up_sync_key(&wq, TASK_INTERRUPTIBLE, NULL);
 	}
 	rcu_read_unlock();
@@ -56,7 +58,7 @@ struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk)
 
 /* ---- the threads themselves ---- */
 
-/* Says whether the waiter was handed something or shall look again. */
+/* Was the waiter handed something, or shall it look again? */
 static bool homak_waited(struct homak_waiter *waiter)
 {
 	return smp_load_acquire(&waiter->what) != HOMAK_WAITS;
@@ -87,7 +89,8 @@ static int homak_sleep_given(struct homak_waiter *waiter, long *timeo)
 
 	WRITE_ONCE(waiter->asleep, true);
 	for (;;) {
-		/* With a full barrier: our state is seen, or we see what was given. */
+		/* This is a full barrier: either our state is seen, or we see what was
+		 * given. */
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (homak_waited(waiter))
 			break;
@@ -147,7 +150,7 @@ void homak_write_space(struct sock *sk)
 	struct homak_sock *hsk = homak_sk(sk);
 	struct socket_wq *wq;
 
-	/* After the bytes were taken off; pairs with those who wait. */
+	/* This comes after the bytes were subtracted; pairs with those who wait. */
 	smp_mb();
 	if (!READ_ONCE(hsk->tx_full) || !homak_sock_room(hsk))
 		return;

@@ -70,7 +70,7 @@ struct kunit_suite {
 
 #endif
 
-/* Every suite, once: SUITE(name of its struct kunit_suite) */
+/* Lists every suite once: SUITE(name of its struct kunit_suite). */
 #define HOMAK_KUNIT_SUITES(SUITE)   \
 	SUITE(homak_kunit_addr)     \
 	SUITE(homak_kunit_settings) \

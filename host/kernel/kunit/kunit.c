@@ -61,13 +61,13 @@ static bool homak_kunit_suite(struct kunit_suite *suite, u32 number)
 
 #endif
 
-/* Writing anything runs them all; -EIO: one failed. */
+/* Runs all suites when anything is written; -EIO: one failed. */
 static int homak_kunit_run(const char *value, const struct kernel_param *param)
 {
 	bool ok = true;
 	u32 i;
 
-	/* Not on the command line: nothing is set up then. */
+	/* It cannot run from the command line, because nothing is set up then. */
 	if (READ_ONCE(THIS_MODULE->state) != MODULE_STATE_LIVE)
 		return -EBUSY;
 	mutex_lock(&homak_kunit_lock);

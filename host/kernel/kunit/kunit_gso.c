@@ -10,16 +10,16 @@
 #include "homa_tx.h"
 
 #define SEG 1404u
-#define START 70000u /* offset in the message */
+#define START 70000u /* offset of the first segment in the message */
 #define IP_LEN 20u
-#define GSO_OFFSET 4u /* of the interleaved form, before each payload */
+#define GSO_OFFSET 4u /* bytes before each payload of the interleaved form */
 
 static u8 gso_byte(u32 i)
 {
 	return (u8)(i * 29 + (i >> 8) * 3);
 }
 
-/* Append to page fragments of @skb. */
+/* Appends bytes to page fragments of @skb. */
 static bool gso_append(struct sk_buff *skb, const void *bytes, u32 length)
 {
 	const u8 *from = bytes;
@@ -39,7 +39,7 @@ static bool gso_append(struct sk_buff *skb, const void *bytes, u32 length)
 	return true;
 }
 
-/* The payload as @form has it. */
+/* Appends the payload as @form has it. */
 static bool gso_payload(struct sk_buff *skb, enum homak_gso_form form, u32 length)
 {
 	u8 *bytes = kmalloc(length + 64 * GSO_OFFSET, GFP_KERNEL);
@@ -60,7 +60,8 @@ static bool gso_payload(struct sk_buff *skb, enum homak_gso_form form, u32 lengt
 	return ok;
 }
 
-/* IP's header and ours, then @length message bytes; data at our header. */
+/* Makes IP's header, a Homa header and @length message bytes; data is at the Homa
+ * header. */
 static struct sk_buff *gso_make(enum homak_gso_form form, u32 length)
 {
 	struct sk_buff *skb = alloc_skb(256 + IP_LEN + HOMA_DATA_HDR, GFP_KERNEL);
@@ -89,7 +90,7 @@ static struct sk_buff *gso_make(enum homak_gso_form form, u32 length)
 	return skb;
 }
 
-/* Packet number @i of a message of @length bytes. */
+/* Is @one packet number @i of a message of @length bytes? */
 static bool gso_right(struct sk_buff *one, u32 i, u32 length)
 {
 	const struct homa_wire_data *w = (const void *)skb_transport_header(one);
@@ -111,7 +112,8 @@ static bool gso_right(struct sk_buff *one, u32 i, u32 length)
 	return ok;
 }
 
-/* As a device with these @features makes the stack do it, bottom halves off. */
+/* Cuts @skb as a device with these @features makes the stack do it, with bottom halves
+ * off. */
 static struct sk_buff *gso_apart(struct sk_buff *skb, netdev_features_t features)
 {
 	struct sk_buff *segs;
@@ -156,13 +158,13 @@ static void gso_one_piece(struct kunit *test)
 	gso_form(test, HOMAK_GSO_ONE_PIECE, 0);
 }
 
-/* By reference to the payload's pages, for devices that take fragments. */
+/* Segments refer to the payload's pages, for devices that take fragments. */
 static void gso_quick(struct kunit *test)
 {
 	gso_form(test, HOMAK_GSO_APART, NETIF_F_SG);
 }
 
-/* The last segment is charged for all, so that the sender's memory is. */
+/* The last segment is charged for all of them, as the sender's memory was. */
 static void gso_charge(struct kunit *test)
 {
 	struct sk_buff *skb = gso_make(HOMAK_GSO_APART, 3 * SEG), *segs;
@@ -207,7 +209,7 @@ static void gso_made_up(struct kunit *test)
 {
 	struct sk_buff *skb = gso_make(HOMAK_GSO_ONE_PIECE, 3 * SEG);
 
-	/* A guest's or a tap's, not ours. */
+	/* The buffer comes from a guest or a tap, not from this module. */
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
 	skb_shinfo(skb)->gso_type |= SKB_GSO_DODGY;
 	KUNIT_EXPECT_TRUE(test, gso_refused(skb));
@@ -233,7 +235,7 @@ static void gso_made_up(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, gso_refused(skb));
 }
 
-/* Cloned, as a packet socket does: the clone keeps its bytes. */
+/* A clone, as a packet socket makes it, keeps its bytes. */
 static void gso_of_a_clone(struct kunit *test, netdev_features_t features)
 {
 	struct sk_buff *skb = gso_make(HOMAK_GSO_ONE_PIECE, 5 * SEG), *clone,

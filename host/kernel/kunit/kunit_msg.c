@@ -12,7 +12,11 @@
 
 #define MSG_MAX 300000u
 
-/* struct msg_env - @bytes: pattern; @back: what came out */
+/*
+ * struct msg_env - what a test needs
+ * @bytes: a pattern, from which messages are filled.
+ * @back: bytes that came out of a message.
+ */
 struct msg_env {
 	struct socket *sock;
 	u8 *bytes, *back;
@@ -60,7 +64,7 @@ static int msg_init(struct kunit *test)
 	return 0;
 }
 
-/* A message of @length, filled in steps of @step. */
+/* Makes a message of @length, which is filled in steps of @step. */
 static struct homak_msg *msg_make(struct msg_env *env, u32 length, u32 step)
 {
 	struct homak_msg *msg = homak_msg_new(homak_sk(env->sock->sk), length);
@@ -183,7 +187,7 @@ static void msg_charge_comes_back(struct kunit *test)
 			wmem);
 }
 
-/* Fewer bytes than were announced: what is there stays, and is all there is. */
+/* Fewer bytes come than were announced: those that are there stay, and can be read. */
 static void msg_too_little(struct kunit *test)
 {
 	struct msg_env *env = test->priv;

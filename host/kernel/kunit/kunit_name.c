@@ -71,7 +71,7 @@ static void name_v6(struct kunit *test)
 	struct socket *sock;
 
 	if (name_open(test, AF_INET6))
-		return; /* a kernel without IPv6 */
+		return; /* the kernel has no IPv6 */
 	sock = test->priv;
 	in6_pton("2001:db8::5", -1, in6.sin6_addr.s6_addr, -1, NULL);
 	KUNIT_EXPECT_EQ(test, name_get(sock, &in6, sizeof(in6), &name), 0);
@@ -81,13 +81,13 @@ static void name_v6(struct kunit *test)
 			(int)sizeof(in6));
 	KUNIT_EXPECT_EQ(test, memcmp(&back, &in6, sizeof(in6)), 0);
 
-	/* An IPv4 peer of an IPv6 socket is an IPv4 peer. */
+	/* An IPv4-mapped name of an IPv6 socket means an IPv4 peer. */
 	ipv6_addr_set_v4mapped(in_aton("10.0.0.1"), &in6.sin6_addr);
 	KUNIT_EXPECT_EQ(test, name_get(sock, &in6, sizeof(in6), &name), 0);
 	KUNIT_EXPECT_TRUE(test,
 			  homak_addr_get_v4(&name.addr) == in_aton("10.0.0.1"));
 
-	/* Link-local: not without its interface, which comes back with it. */
+	/* A link-local peer needs its interface, which is in its name again. */
 	in6_pton("fe80::1", -1, in6.sin6_addr.s6_addr, -1, NULL);
 	KUNIT_EXPECT_EQ(test, name_get(sock, &in6, sizeof(in6), &name), -EINVAL);
 	in6.sin6_scope_id = 7;

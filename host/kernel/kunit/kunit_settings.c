@@ -23,7 +23,8 @@ static const struct homa_param_info *param_named(const char *name)
 	return NULL;
 }
 
-/* What an alias lets through, the engine takes; what the engine has, is shown. */
+/* The engine takes every value that an alias lets through, and every value of the engine
+ * can be shown. */
 static void settings_aliases_fit(struct kunit *test)
 {
 	const struct homa_param_info *info;
@@ -48,7 +49,7 @@ static void settings_aliases_fit(struct kunit *test)
 	KUNIT_EXPECT_GE(test, seen, 5u);
 }
 
-/* Two files of a name in a directory cannot be. */
+/* No directory has two files of one name. */
 static void settings_names_differ(struct kunit *test)
 {
 	const struct homak_knob *a, *b;
@@ -75,7 +76,7 @@ static void settings_round_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, homak_knob_shown(&plain, U32_MAX), U32_MAX);
 }
 
-/* As the existing module's defaults are written: level 0 first. */
+/* The existing module's defaults are written with level 0 first. */
 static void cutoffs_of_the_module(struct kunit *test)
 {
 	const u32 list[8] = { 0, 0, 0, 0, 1000000, 15000, 2800, 200 };
@@ -88,7 +89,8 @@ static void cutoffs_of_the_module(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sizes[2], 15000u);
 }
 
-/* What the engine shows can be written back: fewer priorities, no end. */
+/* A list that the engine shows can be written back, with fewer priorities and without an
+ * end. */
 static void cutoffs_written_back(struct kunit *test)
 {
 	const u32 list[8] = { 0x7fffffff, 0x7fffffff, 0x7fffffff, 500,

@@ -19,16 +19,16 @@
 #include "homa_diag.h"
 #include "homa_kernel.h"
 
-#define HOMAK_DIAG_BATCH 16u /* RPCs or peers looked at in one visit */
-#define HOMAK_DIAG_ROOM 512u /* bytes that one object's attributes may take */
+#define HOMAK_DIAG_BATCH 16u /* most RPCs or peers that one visit looks at */
+#define HOMAK_DIAG_ROOM 512u /* most bytes that one object's attributes take */
 
-/* Where a dump is, in netlink_callback.ctx. */
+/* The position of a dump, in netlink_callback.ctx. */
 struct homak_diag_at {
 	struct homa_look_cursor cursor;
 	u32 index;
 };
 
-/* struct homak_diag_dump - one call of a dump; may see everything if @admin */
+/* struct homak_diag_dump - one call of a dump; it shows objects of all users if @admin */
 struct homak_diag_dump {
 	struct sk_buff *skb;
 	struct netlink_callback *cb;
@@ -65,7 +65,7 @@ static void *homak_diag_open(struct homak_diag_dump *d)
 			   NLM_F_MULTI, d->command);
 }
 
-/* false: it did not fit. */
+/* Ends a message; false: it did not fit. */
 static bool homak_diag_close(struct homak_diag_dump *d, void *head, int err)
 {
 	if (err) {
@@ -83,14 +83,14 @@ static int homak_put_u64(struct sk_buff *skb, int attr, u64 value)
 
 /* ---- sockets ---- */
 
-/* struct homak_diag_owner - of a socket; @known: found */
+/* struct homak_diag_owner - the owner of a socket; @known: true if the owner was found */
 struct homak_diag_owner {
 	kuid_t uid;
 	u64 inode;
 	bool known;
 };
 
-/* RCU read side. */
+/* Writes the owner of @hsk to @owner. RCU read side. */
 static void homak_diag_owner(struct homak_sock *hsk,
 			     struct homak_diag_owner *owner)
 {
@@ -117,14 +117,14 @@ static int homak_diag_put_owner(struct homak_diag_dump *d,
 	       homak_put_u64(d->skb, HOMA_DIAG_A_INODE, owner->inode);
 }
 
-/* struct homak_diag_region - what the engine says of a socket */
+/* struct homak_diag_region - the state of a socket's receive region, from the engine */
 struct homak_diag_region {
 	u64 avail;
 	u16 port;
 	bool starved;
 };
 
-/* false: it is closed. RCU read side. */
+/* Writes the state of the receive region; false: the socket is closed. RCU read side. */
 static bool homak_diag_region(const struct homak_sock *hsk,
 			      struct homak_diag_region *region)
 {
@@ -197,7 +197,8 @@ static int homak_diag_socks(struct sk_buff *skb, struct netlink_callback *cb)
 
 /* ---- RPCs ---- */
 
-/* Whose RPCs these are. In the RCU read side in which they were looked at. */
+/* Finds the owners of RPCs. It runs in the RCU read side in which the RPCs were looked
+ * at. */
 static void homak_diag_owners(const struct homa_rpc_look *looks,
 			      struct homak_diag_owner *owners, u32 n)
 {
@@ -233,7 +234,8 @@ static int homak_diag_put_lengths(struct sk_buff *skb,
 	       nla_put_u32(skb, HOMA_DIAG_A_RX_GAP_BYTES, look->rx_gap_bytes);
 }
 
-/* To the engine a message comes in until recvmsg() has copied it. */
+/* Returns the phase to show: for the engine a message comes in until recvmsg() has copied
+ * it. */
 static u8 homak_diag_phase(const struct homa_rpc_look *look)
 {
 	if (look->phase == HOMA_LOOK_INCOMING && look->rx_length &&
@@ -272,13 +274,14 @@ static bool homak_diag_rpc(struct homak_diag_dump *d,
 	return homak_diag_close(d, head, err);
 }
 
-/* How many objects of a visit surely fit the buffer. */
+/* Returns the number of objects of a visit that surely fit the buffer. */
 static u32 homak_diag_fit(const struct sk_buff *skb)
 {
 	return min_t(u32, HOMAK_DIAG_BATCH, skb_tailroom(skb) / HOMAK_DIAG_ROOM);
 }
 
-/* struct homak_diag_rpcs - what one visit found, too much for the stack */
+/* struct homak_diag_rpcs - the RPCs that one visit found, which is too much for the
+ * stack */
 struct homak_diag_rpcs {
 	struct homa_rpc_look looks[HOMAK_DIAG_BATCH];
 	struct homak_diag_owner owners[HOMAK_DIAG_BATCH];
@@ -412,7 +415,7 @@ static int homak_diag_put_device(struct sk_buff *skb, struct homak_dev *hdev)
 	       nla_put_u32(skb, HOMA_DIAG_A_MTU, READ_ONCE(dev->mtu));
 }
 
-/* RCU read side. */
+/* Writes a device. RCU read side. */
 static bool homak_diag_dev(struct homak_diag_dump *d, struct homak_dev *hdev)
 {
 	struct homak_cpu *cpu = homak_enter(d->hnet);
@@ -421,7 +424,7 @@ static bool homak_diag_dev(struct homak_diag_dump *d, struct homak_dev *hdev)
 	void *head;
 	int err;
 
-	/* Settings change: this one is missed. */
+	/* Settings are being changed, so this device is left out. */
 	if (!cpu)
 		return true;
 	homa_link_state(&cpu->ctx, hdev->link, &s);
@@ -476,7 +479,7 @@ static const struct genl_ops homak_diag_ops[] = {
 	{ .cmd = HOMA_DIAG_DEVS, .dumpit = homak_diag_devs },
 };
 
-/* No attributes to ask with yet: maxattr 0. */
+/* There are no attributes to ask with yet, so maxattr is 0. */
 static struct genl_family homak_diag_family = {
 	.name = HOMA_DIAG_FAMILY,
 	.version = HOMA_DIAG_VERSION,

@@ -4,7 +4,7 @@
 #define HOMA_HOST_METRICS_H
 
 /*
- * Counters of the host, beside the engine's; shown in the same list.
+ * The host's counters, which stand beside the engine's; shown in the same list.
  *	HOST_METRIC(name, "what one count means")
  */
 #define HOMAK_HOST_METRICS(M)                                                      \

@@ -34,7 +34,7 @@
 	{ HOMA_EV_REQUEST, "request" }, { HOMA_EV_RESPONSE, "response" }, \
 		{ HOMA_EV_FAILED, "failed" }
 
-/* So that perf knows the numbers. */
+/* These lines tell perf the numbers. */
 TRACE_DEFINE_ENUM(HOMA_RX_CONTROL);
 TRACE_DEFINE_ENUM(HOMA_RX_DROP);
 TRACE_DEFINE_ENUM(HOMA_RX_DATA);
@@ -54,7 +54,7 @@ static inline void homak_trace_addr(u8 *out, const struct homa_addr *addr)
 	memcpy(out, &ip, sizeof(ip));
 }
 
-/* Packets as short as this were dropped by the engine unread. */
+/* Returns the type of a packet; the engine has dropped shorter ones unread. */
 static inline u8 homak_trace_type(const void *header, u32 len)
 {
 	return len >= 28 ? ((const u8 *)header)[11] : 0;
@@ -71,7 +71,7 @@ static inline u16 homak_trace_port(const void *header, u32 len, u32 at)
 }
 #endif
 
-/* We are client: sendmsg() made a request. */
+/* A client's sendmsg() has made a request. */
 TRACE_EVENT(homa_rpc_begin,
 	    TP_PROTO(struct homak_sock *hsk, u64 id, const struct homa_send *send),
 	    TP_ARGS(hsk, id, send),
@@ -88,7 +88,7 @@ TRACE_EVENT(homa_rpc_begin,
 		      __entry->id, __entry->port, __entry->peer,
 		      __entry->peer_port, __entry->length, __entry->cookie));
 
-/* We are server: sendmsg() handed in a response. */
+/* A server's sendmsg() has handed in a response. */
 TRACE_EVENT(homa_rpc_reply, TP_PROTO(u64 id, u32 length), TP_ARGS(id, length),
 	    TP_STRUCT__entry(__field(u64, id) __field(u32, length)),
 	    TP_fast_assign(__entry->id = id; __entry->length = length;),
@@ -168,7 +168,7 @@ TRACE_EVENT(homa_drop,
 		      __print_symbolic(__entry->type, HOMAK_TYPE_NAMES),
 		      __entry->len, __get_str(reason), __entry->netns));
 
-/* The engine says: a message is complete, or an RPC failed. */
+/* The engine says that a message is complete, or that an RPC has failed. */
 TRACE_EVENT(homa_msg_ready, TP_PROTO(const struct homa_event *event),
 	    TP_ARGS(event),
 	    TP_STRUCT__entry(__field(u64, id) __field(u8, kind)
@@ -180,7 +180,7 @@ TRACE_EVENT(homa_msg_ready, TP_PROTO(const struct homa_event *event),
 		      __print_symbolic(__entry->kind, HOMAK_EVENT_NAMES),
 		      __entry->private_rpc));
 
-/* An RPC was given to a thread in recvmsg(), by whoever runs now. */
+/* The running thread has given an RPC to a thread in recvmsg(). */
 TRACE_EVENT(homa_handoff,
 	    TP_PROTO(u64 id, bool over, const struct task_struct *task),
 	    TP_ARGS(id, over, task),
@@ -191,7 +191,7 @@ TRACE_EVENT(homa_handoff,
 	    TP_printk("id=%llu to=%d complete=%u", __entry->id, __entry->to,
 		      __entry->over));
 
-/* recvmsg() returns with it. */
+/* recvmsg() returns the message or the failure. */
 TRACE_EVENT(homa_rpc_take, TP_PROTO(const struct homa_msg_info *info),
 	    TP_ARGS(info),
 	    TP_STRUCT__entry(__field(u64, id) __field(u64, cookie)
@@ -213,7 +213,7 @@ TRACE_EVENT(homa_rpc_end, TP_PROTO(const struct homak_rpc *krpc), TP_ARGS(krpc),
 
 #ifndef HOMAK_TRACE_CALLS
 #define HOMAK_TRACE_CALLS
-/* What a receiver calls for each packet after homa_rx(). */
+/* Traces a packet; a receiver calls it for each packet after homa_rx(). */
 static inline void homak_trace_rx(struct homak_dev *hdev,
 				  const struct homa_rx_pkt *pkt)
 {

@@ -26,7 +26,7 @@ static const struct homa_metric_info homak_host_metric_table[HOMAK_H_COUNT] = {
 #undef M
 };
 
-/* Counters of the existing module that mean the same there. */
+/* Counters of the existing module that have the same meaning here. */
 static const struct {
 	const char *name;
 	enum homa_metric metric;
@@ -91,7 +91,7 @@ static void homak_metric_line(struct seq_file *m, const char *name, u64 value,
 	seq_printf(m, "%-28s %20llu # %s\n", name, value, text);
 }
 
-/* Links; of these, how many have a device. */
+/* Returns the number of links, and the number of these that have a device. */
 static u32 homak_links_count(struct homak_net *hnet, u32 *devs)
 {
 	struct homak_dev *hdev;
@@ -125,7 +125,7 @@ static void homak_metrics_now(struct seq_file *m, struct homak_net *hnet)
 			  "now: these, and places of former ones, for new ones");
 }
 
-/* The same counters as the existing module's scripts look for them. */
+/* Writes the same counters in the form that the existing module's scripts read. */
 static void homak_metrics_there(struct seq_file *m, struct homak_net *hnet)
 {
 	u32 i;
@@ -164,7 +164,7 @@ static int homak_metrics_show(struct seq_file *m, void *v)
 
 int homak_proc_init(struct homak_net *hnet)
 {
-	/* Without /proc there is none to make, and nothing to fail for. */
+	/* Without /proc the file cannot be made, which is no error. */
 	if (!IS_ENABLED(CONFIG_PROC_FS))
 		return 0;
 	if (!proc_create_net_single("homa_metrics", 0444, hnet->net->proc_net,

@@ -6,12 +6,12 @@
 #ifndef HOMA_QDISC_H
 #define HOMA_QDISC_H
 
-/* In TCA_OPTIONS. */
+/* Attributes of TCA_OPTIONS. */
 enum homa_qdisc_attr {
 	HOMA_QDISC_ATTR_NONE,
-	/* u32: packets of others that may wait; default 10240. */
+	/* u32: most packets of others that may wait; default 10240. */
 	HOMA_QDISC_ATTR_LIMIT,
-	/* u32: percent for Homa when both wait; 0: as net.homa.homa_share. */
+	/* u32: share of Homa when both wait, percent; 0: net.homa.homa_share. */
 	HOMA_QDISC_ATTR_SHARE,
 	HOMA_QDISC_ATTR_COUNT,
 };

@@ -15,9 +15,9 @@
 #include "homa_tx.h"
 
 #define HOMAK_Q_FLOWS 128u
-/* A flow's packets may be in so many of the HOMAK_Q_FLOWS places. */
+/* The number of places, of HOMAK_Q_FLOWS, among which a flow gets one. */
 #define HOMAK_Q_WAYS 8u
-/* Packets of at most so many bytes are short; as defer_min_bytes' default. */
+/* The most bytes of a short packet, as the default of defer_min_bytes. */
 #define HOMAK_Q_SHORT 1000u
 
 /* struct homak_flow - packets of others that have one hash */
@@ -28,9 +28,10 @@ struct homak_flow {
 	struct sk_buff *head, *tail;
 	/* The hash of all of its packets. */
 	u32 hash;
-	/* How many bytes they have. */
+	/* The number of bytes of these packets. */
 	u32 bytes;
-	/* How many bytes the flow may still send in this round (deficit round robin). */
+	/* The number of bytes that the flow may still send in this round (deficit round
+	 * robin). */
 	s32 deficit;
 };
 
@@ -38,31 +39,33 @@ struct homak_flow {
 struct homak_q {
 	/* The packets of Homa that wait, by priority. */
 	struct qdisc_skb_head homa[HOMA_PRIORITIES];
-	/* The short packets and acknowledgments of others, which go first, but only so many in a
-	 * row. */
+	/* The short packets and acknowledgments of others, which go first, but only
+	 * HOMAK_Q_FAST_RUN in a row. */
 	struct qdisc_skb_head fast;
 	/* The flows that have packets, in the order in which they are served. */
 	struct list_head active;
 	/* The device, once a packet of Homa has come; NULL before. */
 	struct homak_dev *hdev;
-	/* How many bytes of Homa wait. */
+	/* The number of bytes of Homa that wait. */
 	u32 homa_bytes;
-	/* How many packets of others wait. */
+	/* The number of packets of others that wait. */
 	u32 other;
-	/* What Homa has had less than its share, in bytes times percent. */
+	/* The amount by which Homa has had less than its share, in bytes times percent. */
 	s32 balance;
-	/* How many short packets were served in a row. */
+	/* The number of short packets that were served in a row. */
 	u32 fast_run;
-	/* How many packets of others may wait; an option. */
+	/* The most packets of others that may wait; an option. */
 	u32 limit;
-	/* How much Homa gets when both wait, percent; 0: as net.homa.homa_share says. */
+	/* The share that Homa gets when both wait, percent; 0: net.homa.homa_share. */
 	u32 share;
-	/* What this instance adds to homak_dev.q_room, bytes; 0: it limits nothing. */
+	/* The part of homak_dev.q_room that this instance has added, bytes; 0: it limits
+	 * nothing. */
 	u32 room;
-	/* The limit is our own estimate of what waits in the device, and not the device's
-	 * queue that is full. */
+	/* True if the limit is our own estimate of what waits in the device; false if it is
+	 * the device's queue that is full. */
 	bool by_time;
-	/* Has the qdisc asked for a packet again when by that estimate there is room. */
+	/* Has the qdisc asked for a packet again at the time when, by that estimate, there
+	 * is room. */
 	struct qdisc_watchdog watchdog;
 	struct homak_flow flows[HOMAK_Q_FLOWS];
 };
@@ -76,8 +79,10 @@ enum homak_q_class {
 	HOMAK_Q_OTHER,
 };
 
-/** homak_q_classify() - says whose packet it is, and writes the priority of one of Homa to
- *  @prio. */
+/**
+ * homak_q_classify() - returns the class of a packet, and writes the priority of one of
+ * Homa to @prio.
+ */
 enum homak_q_class homak_q_classify(struct sk_buff *skb, u32 *prio);
 
 /* ---- qdisc_room.c; the qdisc's lock is held ---- */
@@ -86,15 +91,18 @@ enum homak_q_class homak_q_classify(struct sk_buff *skb, u32 *prio);
 void homak_q_attach(struct Qdisc *sch, struct homak_q *q);
 /** homak_q_set_room() - sets @q->room. With 0 the engine paces the link by its rate. */
 void homak_q_set_room(struct homak_q *q, u32 room);
-/** homak_q_find_room() - computes how much @q->room should be, and sets it. */
+/** homak_q_find_room() - computes the room that @q should have, and sets it. */
 void homak_q_find_room(struct Qdisc *sch, struct homak_q *q);
-/** homak_q_wants() - says whether packets of Homa wait, or will when the engine was asked. */
+/** homak_q_wants() - do packets of Homa wait, or would the engine have some? */
 bool homak_q_wants(const struct homak_q *q);
-/** homak_q_count() - counts @bytes of Homa that came, or that left if it is negative. */
+/**
+ * homak_q_count() - counts @bytes of Homa that came, or that left if the number is
+ * negative.
+ */
 void homak_q_count(struct homak_q *q, s32 bytes);
-/** homak_q_open() - says whether a packet may leave. If not, the watchdog is set. */
+/** homak_q_open() - may a packet leave? If not, the watchdog is set. */
 bool homak_q_open(struct Qdisc *sch, struct homak_q *q);
-/** homak_q_spent() - is told that @skb leaves. */
+/** homak_q_spent() - counts that @skb leaves. */
 void homak_q_spent(struct homak_q *q, const struct sk_buff *skb);
 
 /* Adds to a counter of the host; before the first packet of Homa nothing is counted. */

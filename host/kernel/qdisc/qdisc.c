@@ -19,12 +19,13 @@
  */
 #include "homa_qdisc_impl.h"
 
-#define HOMAK_Q_FAST_RUN 16u /* short packets in a row while others wait */
+#define HOMAK_Q_FAST_RUN 16u /* most short packets in a row while others wait */
 #define HOMAK_Q_BALANCE (64 * 1024 * 100)
 
 /* ---- in ---- */
 
-/* Its flow's place: one of a few, so that two flows meet only where all are taken. */
+/* Returns the place of a flow: one of a few, so that two flows share one only where all are
+ * taken. */
 static struct homak_flow *homak_flow_find(struct homak_q *q, u32 hash)
 {
 	u32 set = reciprocal_scale(hash, HOMAK_Q_FLOWS / HOMAK_Q_WAYS);
@@ -70,7 +71,7 @@ static struct sk_buff *homak_flow_take(struct homak_flow *flow)
 	return skb;
 }
 
-/* Too many wait: the longest flow loses its oldest packet. */
+/* Drops the oldest packet of the longest flow, because too many packets wait. */
 static void homak_q_drop(struct Qdisc *sch, struct homak_q *q,
 			 struct sk_buff **to_free)
 {
@@ -121,7 +122,8 @@ static int homak_q_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	enum homak_q_class class = homak_q_classify(skb, &prio);
 
 	if (class == HOMAK_Q_HOMA) {
-		/* Forwarded Homa is not held back by room. */
+		/* Packets of Homa that are forwarded do not wait for room, so they are
+		 * bounded here. */
 		if (q->homa_bytes > HOMAK_Q_SHORT * q->limit) {
 			homak_q_metric(q, HOMAK_H_host_q_drops, 1);
 			return qdisc_drop(skb, sch, to_free);
@@ -171,7 +173,7 @@ static struct sk_buff *homak_q_take_flow(struct Qdisc *sch, struct homak_q *q)
 			return NULL;
 		if (flow->deficit > 0)
 			break;
-		/* Ends: each turn adds, and a packet's debt is bounded. */
+		/* The loop ends, because each turn adds, and a packet's debt is bounded. */
 		flow->deficit += (s32)(2 * psched_mtu(qdisc_dev(sch)));
 		list_move_tail(&flow->node, &q->active);
 	}
@@ -182,7 +184,7 @@ static struct sk_buff *homak_q_take_flow(struct Qdisc *sch, struct homak_q *q)
 	return skb;
 }
 
-/* Short packets first, but not without end. */
+/* Takes a short packet first, but not without end. */
 static struct sk_buff *homak_q_take_other(struct Qdisc *sch, struct homak_q *q)
 {
 	struct sk_buff *skb;
@@ -198,7 +200,8 @@ static struct sk_buff *homak_q_take_other(struct Qdisc *sch, struct homak_q *q)
 	return homak_q_take_flow(sch, q);
 }
 
-/* Both wait: bytes by homa_share, whose credit is bounded. */
+/* Is it Homa's turn? While both wait, bytes are shared by homa_share, with bounded
+ * credit. */
 static bool homak_q_homas_turn(const struct homak_q *q)
 {
 	if (!q->homa_bytes || !q->other)
@@ -215,12 +218,12 @@ static s32 homak_q_share(const struct Qdisc *sch, const struct homak_q *q)
 	if (!share)
 		share = READ_ONCE(
 			homak_net(dev_net(qdisc_dev(sch)))->settings.homa_share);
-	/* Neither may starve. */
+	/* Neither kind may starve. */
 	return (s32)clamp(share, 1u, 99u);
 }
 
-/* A packet of @len bytes leaves while both kinds wait. What Homa misses while none of
- * its packets is here it gets when they are, but not more than its room. */
+/* Counts a packet of @len bytes that leaves while both kinds wait. Homa makes up later for
+ * what it misses while none of its packets is here, but not for more than its room. */
 static void homak_q_charge(const struct Qdisc *sch, struct homak_q *q, u32 len,
 			   bool homa)
 {
@@ -279,7 +282,7 @@ static int homak_q_change(struct Qdisc *sch, struct nlattr *opt,
 
 	if (!opt)
 		return 0;
-	/* Without NLA_F_NESTED, as tc has always sent options. */
+	/* The attributes come without NLA_F_NESTED, as tc has always sent options. */
 	err = nla_parse_nested_deprecated(tb, HOMA_QDISC_ATTR_MAX, opt,
 					  homak_q_policy, extack);
 	if (err)
@@ -339,7 +342,7 @@ static void homak_q_destroy(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 	local_bh_disable();
 	homak_q_set_room(q, 0);
-	/* What waited for room may go by rate now. */
+	/* Packets that waited for room may go by rate now. */
 	if (q->hdev)
 		tasklet_schedule(&q->hdev->again);
 	local_bh_enable();

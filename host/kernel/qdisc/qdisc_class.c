@@ -16,14 +16,19 @@
 
 #include "homa_qdisc_impl.h"
 
-/* struct homak_q_ip - of a packet's network header; @at: what follows it */
+/*
+ * struct homak_q_ip - fields of a packet's IP header
+ * @proto: protocol behind it.
+ * @prio: priority, the top three bits of TOS or traffic class.
+ * @at: offset of the header that follows.
+ */
 struct homak_q_ip {
 	u8 proto;
 	u8 prio;
 	int at;
 };
 
-/* False: no IP, or a later fragment. */
+/* Reads the IP header; false: there is none, or this is a later fragment. */
 static bool homak_q_parse(struct sk_buff *skb, struct homak_q_ip *ip)
 {
 	int at = skb_network_offset(skb);

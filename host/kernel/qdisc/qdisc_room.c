@@ -21,12 +21,13 @@
  */
 #include "homa_qdisc_impl.h"
 
-#define HOMAK_Q_ROOM 65536u /* bytes, at most: SRPT ends where they begin */
-#define HOMAK_Q_FRAME 24u   /* preamble, checksum and gap of a frame, bytes */
+/* most room in bytes; packets in it are not ordered by SRPT any more */
+#define HOMAK_Q_ROOM 65536u
+#define HOMAK_Q_FRAME 24u /* preamble, checksum and gap of a frame, bytes */
 
 /* ---- the estimate ---- */
 
-/* The time that the device takes for @bytes; 0: unknown. */
+/* Returns the time that the device takes for @bytes; 0: unknown. */
 static u64 homak_q_ns(const struct homak_dev *hdev, u64 bytes)
 {
 	u32 usage = READ_ONCE(hdev->hnet->params.max_link_usage);
@@ -35,8 +36,9 @@ static u64 homak_q_ns(const struct homak_dev *hdev, u64 bytes)
 	return mbps ? div64_u64(bytes * 800000, mbps * max(usage, 1u)) : 0;
 }
 
-/* How much of it may be handed on at a time: as the setting says, but so that a
- * packet is there while another is sent. 0: no limit. */
+/* Returns the time for which the device may have bytes waiting, in ns: as the setting says,
+ * but at least that of two packets, so that one is there while another is sent. 0: no
+ * limit. */
 static u64 homak_q_limit_ns(const struct homak_dev *hdev,
 			    const struct net_device *dev)
 {
@@ -46,13 +48,13 @@ static u64 homak_q_limit_ns(const struct homak_dev *hdev,
 	return usecs && least ? max(usecs * (u64)NSEC_PER_USEC, least) : 0;
 }
 
-/* Bytes that the device takes in @ns. */
+/* Returns the bytes that the device sends in @ns. */
 static u64 homak_q_bytes(const struct homak_dev *hdev, u64 ns)
 {
 	return div64_u64(ns * READ_ONCE(hdev->rate_mbps), 8000);
 }
 
-/* Bytes that the driver says it has; it may learn late of what was sent. */
+/* Returns the bytes that the driver says it has; it may learn late of what was sent. */
 static u64 homak_q_in_device(const struct Qdisc *sch)
 {
 #ifdef CONFIG_BQL
@@ -62,7 +64,7 @@ static u64 homak_q_in_device(const struct Qdisc *sch)
 	if (queued)
 		return queued - READ_ONCE(dql->num_completed);
 #endif
-	return U32_MAX; /* it does not */
+	return U32_MAX; /* the driver does not say */
 }
 
 bool homak_q_open(struct Qdisc *sch, struct homak_q *q)
@@ -79,7 +81,8 @@ bool homak_q_open(struct Qdisc *sch, struct homak_q *q)
 		return true;
 	really = homak_q_ns(q->hdev, homak_q_in_device(sch));
 	if (really < limit) {
-		/* Counted on from there: much may be taken before it says more. */
+		/* The estimate is corrected by what the driver says, and goes on from
+		 * there, because the device may take much before the driver says more. */
 		atomic64_try_cmpxchg(&q->hdev->q_idle_at, &idle,
 				     (s64)(now + really));
 		return true;
@@ -113,7 +116,7 @@ void homak_q_attach(struct Qdisc *sch, struct homak_q *q)
 	if (!homak_net_engine(hnet))
 		return;
 	q->hdev = homak_dev_get(hnet, dev);
-	/* Forwarded Homa may be here already. */
+	/* Packets of Homa that are forwarded may be here already. */
 	if (q->hdev)
 		atomic_add((int)q->homa_bytes, &q->hdev->q_bytes);
 }
@@ -135,13 +138,13 @@ void homak_q_set_room(struct homak_q *q, u32 room)
 	q->room = room;
 }
 
-/* Nobody above us but the device, or mq? */
+/* Is there nothing above this qdisc but the device, or mq? */
 static bool homak_q_is_last(const struct Qdisc *sch)
 {
 	return rcu_access_pointer(sch->dev_queue->qdisc) == sch;
 }
 
-/* Bytes, if nobody above us limits; 0: the engine paces. */
+/* Returns the room in bytes if no qdisc above limits; 0: the engine paces. */
 static u32 homak_q_own_room(const struct Qdisc *sch, struct homak_q *q)
 {
 	u64 limit = homak_q_limit_ns(q->hdev, qdisc_dev(sch));
@@ -192,7 +195,7 @@ void homak_q_count(struct homak_q *q, s32 bytes)
 	atomic_add(bytes, &hdev->q_bytes);
 	if (bytes > 0)
 		return;
-	/* Pairs with homak_tx_room(): the bytes are off before we look. */
+	/* Pairs with homak_tx_room(): the bytes are subtracted before q_waits is read. */
 	smp_mb__after_atomic();
 	if (READ_ONCE(hdev->q_waits) &&
 	    homak_q_left(hdev) >= atomic_read(&hdev->q_room) / 2) {
