@@ -122,7 +122,8 @@ static int open_embedded(struct homa *h, const struct homa_choice *choice,
 			 struct homa_backend_options *options, char *err,
 			 size_t errlen)
 {
-	char first[HOMA_TEXT - 64]; /* leaves room for what is put before */
+	/* shorter than the whole text, which puts a sentence before it */
+	char first[HOMA_TEXT - 64];
 	int rc;
 
 	h->via = choice->via;

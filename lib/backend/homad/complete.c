@@ -79,7 +79,7 @@ static void fill(struct homa_svc *c, u8 *pool, u32 generation,
 	msg->id = cqe->kind == HOMA_CQE_REQUEST ?
 			  cqe->id :
 			  c->slots[cqe->token & 0xffff].id;
-	msg->cookie = cqe->cookie; /* the deadline, if it is a request */
+	msg->cookie = cqe->cookie; /* with a request it is the deadline */
 	msg->length = cqe->length;
 	msg->iovcnt = (int)cqe->num_pages;
 	for (i = 0; i < cqe->num_pages; i++) {

@@ -20,7 +20,8 @@
 #include <unistd.h>
 #include "fd.h"
 
-/* How often a signal is looked for while homad has cleared the bit and not written it yet. */
+/* The number of looks for a signal while homad has cleared the bit and not written it
+ * yet. */
 #define OWED_TRIES 1000
 
 int homa_svc_fd_watch(struct homa_svc *c, int fd, u32 events)

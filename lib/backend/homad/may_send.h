@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What is behind homa_send_fd(): who was told that there is no room, and who says that there is. */
+/* The state behind homa_send_fd(): which thread was told that there is no room, and what
+ * will tell that there is. */
 #ifndef HOMA_SVC_MAY_SEND_H
 #define HOMA_SVC_MAY_SEND_H
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "client.h"
 
-/* How often a full ring is looked at before a piece is kept. */
+/* The number of looks at a full ring before a piece is kept. */
 #define FULL_TRIES 1000
 
 /*

@@ -12,12 +12,12 @@
 #include "fd.h"
 #include "homa_clock.h"
 
-/* A waiting thread only yields the processor for so long. */
+/* The time for which a waiting thread only yields the processor, in ns. */
 #define YIELD_NS 200000u
-/* Later it sleeps at most so long between two looks. */
+/* The longest sleep between two looks after that, in ns. */
 #define PAUSE_MAX_NS 500000
-/* The pause between two questions for more memory. A user who has no memory has none for long, and
- * homad makes a handle wait that asks too often. */
+/* The pause between two questions for more memory, in ns. A user who has no memory has none
+ * for long, and homad makes a handle wait that asks too often. */
 #define ASK_NS 100000000u
 
 /* Would a request of @length bytes find room? If @ask, homad may be asked for more memory. */

@@ -15,11 +15,11 @@
 #include "fd.h"
 #include "homa_clock.h"
 
-/* A submission waits for room in a ring at most so long. */
+/* The longest time that a submission waits for room in a ring, in ns. */
 #define PATIENCE_NS 1000000000u
-/* While it waits, it looks this often whether homad lives. */
+/* The time between two looks whether homad lives, while a submission waits, in ns. */
 #define CHECK_NS 5000000u
-/* Staged messages begin at multiples of so many bytes, so no two share a cache line. */
+/* Staged messages begin at multiples of this many bytes, so no two share a cache line. */
 #define STAGE_ALIGN 64u
 
 static _Thread_local u32 thread_number __attribute__((tls_model("initial-exec")));

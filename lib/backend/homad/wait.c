@@ -14,17 +14,21 @@
 #include "fd.h"
 #include "homa_clock.h"
 
-/* The poller looks at the ring so often before it yields the processor. */
+/* The number of looks of the poller at the ring before it yields the processor. */
 #define LOOKS_PER_YIELD 4
-/* A thread that spins looks this often whether homad lives. */
+/* The time between two looks of a spinning thread whether homad lives, in ns. */
 #define CHECK_NS 5000000u
-/* A thread that waits looks this often whether another one has attached again. */
+/* The time between two looks of a waiting thread whether another one has attached again, in
+ * ns. */
 #define BUSY_NS 10000000u
-/* It looks this often whether the release ring has room for pages that are kept. */
+/* The time between two looks of a waiting thread whether the release ring has room for kept
+ * pages, in ns. */
 #define KEPT_NS 10000000u
-/* A program with a descriptor may ask so often in vain before a call yields the processor. */
+/* The number of times that a program with a descriptor may ask in vain before a call yields
+ * the processor. */
 #define VAIN_ASKS 1u
-/* Every so many asks a call looks whether another thread has attached again. */
+/* The number of calls that ask in vain for one look whether another thread has attached
+ * again. */
 #define CHECK_ASKS 64u
 
 /* Make the descriptor unreadable again. */

@@ -75,7 +75,7 @@ struct homa_knl_slot {
 struct homa_knl_got {
 	/* What the kernel told: the id, the cookie and the pieces. */
 	struct homa_recvmsg_args args;
-	/* The sender's address. */
+	/* The address of the sender. */
 	struct sockaddr_in6 from;
 	/* The length of the message in bytes. */
 	size_t length;

@@ -17,9 +17,10 @@
 #include "homa_clock.h"
 #include "backend_kernel.h"
 
-/* Waits of fewer ns use poll(). */
+/* Waits of fewer ns use poll(), because its clock is better. */
 #define SHORT_NS 20000000u
-/* They look so long before they call poll(), as long as the kernel looks in recvmsg(). */
+/* The time that such waits look before they call poll(), as long as the kernel looks in
+ * recvmsg(), in ns. */
 #define SHORT_SPIN_NS 50000u
 
 static void set_timeo(struct homa_knl *c, u64 us)

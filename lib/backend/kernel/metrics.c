@@ -13,7 +13,7 @@
 #include "libhoma_impl.h"
 
 #define METRICS "/proc/net/homa_metrics"
-/* There is room for so many RPCs that are opened between the two questions. */
+/* The number of RPCs opened between the two questions for which there is room. */
 #define ROOM 64u
 
 typedef void visitor(void *arg, const char *name, const char *description,

@@ -12,7 +12,7 @@
 #include "homa_sockaddr.h"
 #include "backend_kernel.h"
 
-/* One call of homa_knl_pull() receives at most so many messages. */
+/* The most messages that one call of homa_knl_pull() receives. */
 #define PULLS 64
 
 HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) / sizeof(struct iovec) ==
