@@ -58,8 +58,10 @@ static inline bool homak_route_v4(const struct homak_route *route)
 }
 
 /**
- * homak_route_get() - the way for packets from @hdev's link and our address @local to
- * @to; @sk: whose, or NULL. RCU read side, bottom halves off. ERR_PTR: none. @slot: out.
+ * homak_route_get() - returns the way for packets from @hdev's link and our address @local
+ * to @to. RCU read side, bottom halves off. ERR_PTR: there is none.
+ * @sk: the socket that sends them, or NULL.
+ * @slot: receives the slot of the cache.
  */
 struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
 				  const struct homa_addr *to,

@@ -10,8 +10,9 @@
 #include <sys/types.h>
 #include "homa_engine.h"
 
-#define HOMAD_MAX_PORTS 8    /* UDP counts as a port like an interface */
-#define HOMAD_MAX_THREADS 16 /* fast-path threads */
+/* most ports; UDP counts as a port like an interface */
+#define HOMAD_MAX_PORTS 8
+#define HOMAD_MAX_THREADS 16 /* most fast-path threads */
 #define HOMAD_MAX_RULES 64
 #define HOMAD_MAX_TCP_RULES 64
 
@@ -93,8 +94,8 @@ struct homad_rule {
  * @send_max: The most bytes of an attachment's data segments, which hold messages to send.
  * @user_memory: The most bytes of shared memory of a user's attachments together.
  * @total_memory: The most bytes of shared memory of all users together.
- * @handover_s: An attachment that was exported waits so many seconds for its next process,
- *	and ends then.
+ * @handover_s: An attachment that was exported waits this many seconds for its next
+ *	process, and ends then.
  */
 struct homad_quota {
 	u32 attachments;
@@ -129,21 +130,22 @@ struct homad_quota {
  * @bulk_min: A message of this many bytes is long.
  * @link_mbps: The rate of the link in Mbit/s; 0 takes what the device says.
  * @direct: Short RPCs between applications of this host go without packets.
- * @spin_us: In shared mode, a thread polls at most so many microseconds without work before
- *	it sleeps.
+ * @spin_us: In shared mode, a thread polls at most this many microseconds without work
+ *	before it sleeps.
  * @spin_min_us: The same limit where work is rare, and beside a process that never sleeps.
  * @scale: In dedicated mode, the number of threads that spin follows the load.
  * @scale_idle: A thread rests if the idle shares of all add up to more cores than this; in
  *	hundredths of a core.
  * @scale_busy: A thread is added if they add up to fewer cores than this; in hundredths of a
  *	core.
- * @scale_ms: The load is looked at once in so many milliseconds.
+ * @scale_ms: The time between two looks at the load, in ms.
  * @socket: The path of the socket at which applications attach.
  * @socket_mode: The permissions of that socket.
  * @socket_group: The name of the group that owns that socket; "" is homad's own.
  * @monitor: The path of the monitoring socket of ./homa ss, top and trace; "" makes none.
  * @monitor_group: The group that may use it beside root and homad's own user; "" is none.
- * @metrics: Where Prometheus asks: "unix:PATH" or "127.0.0.1:PORT", or "" for nowhere.
+ * @metrics: The address at which Prometheus asks: "unix:PATH" or "127.0.0.1:PORT"; "" makes
+ *	none.
  * @rules: Who may attach and bind ports.
  * @num_rules: The number of entries of @rules.
  * @tcp_rules: Whose TCP connections homad takes.
@@ -154,8 +156,10 @@ struct homad_quota {
  *	applications open.
  * @tcp_receive_buffer: The most bytes of a connection's receive buffer.
  * @tcp_send_buffer: The most bytes of a connection's send buffer.
- * @tcp_cc: The congestion control: its place among the words of the setting tcp.congestion.
- * @tcp_share: TCP gets so many percent of a link on which Homa has something to send, too.
+ * @tcp_cc: The congestion control, as an index into the words of the setting
+ *	tcp.congestion.
+ * @tcp_share: The percentage of a link that TCP gets while Homa has something to send on
+ *	it, too.
  * @quota: How much attachments and users may have.
  * @params: The settings of the Homa protocol.
  * @log_level: The least important level that is logged, HOMAD_ERROR to HOMAD_DEBUG.
@@ -204,7 +208,7 @@ struct homad_config {
 	char file[256];
 };
 
-/** homad_config_default() - set @config to what holds without a file. */
+/** homad_config_default() - set @config to the settings without a file. */
 void homad_config_default(struct homad_config *config);
 /**
  * homad_tcp_conflict() - why [[tcp_rule]] cannot work with the other settings of @config

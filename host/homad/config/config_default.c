@@ -12,10 +12,11 @@
 #include "shm.h"
 
 #define MIB ((u64)1 << 20)
-/* Small machines stop a process for 100 ms now and then; an RPC must live on. */
+/* Time after which an RPC fails, in us. It is long because small machines stop a process
+ * for 100 ms now and then, which an RPC must survive. */
 #define TIMEOUT_US 500000u
 #define UDP_PORT 54321u
-/* The engine remembers so many peers: more than the RPCs of one user (quota.user_rpcs)
+/* Most peers that the engine remembers: more than the RPCs of one user (quota.user_rpcs)
  * can go to. */
 #define MAX_PEERS 600000u
 
@@ -26,7 +27,7 @@ static u64 machine_memory(void)
 	return pages > 0 && size > 0 ? (u64)pages * (u64)size : 0;
 }
 
-/* A quarter of the machine, but not more than 4 GiB. */
+/* Returns a quarter of the machine's memory, but no more than 4 GiB, in bytes. */
 static u64 user_memory(void)
 {
 	u64 quarter = machine_memory() / 4;
@@ -36,7 +37,8 @@ static u64 user_memory(void)
 	return quarter > 4096 * MIB ? 4096 * MIB : quarter;
 }
 
-/* Half of the machine: two users who take all that they may, and root. */
+/* Returns half of the machine's memory, in bytes: enough for two users who take all that
+ * they may, and for root. */
 static u64 total_memory(void)
 {
 	u64 half = machine_memory() / 2;

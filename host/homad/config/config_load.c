@@ -85,7 +85,7 @@ static void consider(struct guess *g, const char *name, const char *prefix)
 
 	snprintf(full, sizeof(full), "%s%s", prefix, name);
 	score = distance(g->key, full);
-	/* The right name in the wrong table is a good guess, too. */
+	/* A key with the right name in another table is a good guess, too. */
 	if (strcmp(own ? own + 1 : g->key, last ? last + 1 : name) == 0)
 		score = homa_min_u32(score, 1);
 	if (score < g->score) {
@@ -397,7 +397,8 @@ static void together(struct homad_loader *l, bool wrong, const char *a,
 {
 	u32 line = homa_max_u32(line_of(l, a), line_of(l, b));
 
-	/* If neither is in the file, both are defaults, which fit together. */
+	/* If neither setting is in the file, both have their defaults, which fit
+	 * together. */
 	if (wrong && line)
 		homad_complain(l, line, "%s", what);
 }

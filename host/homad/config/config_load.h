@@ -46,7 +46,7 @@ struct homad_loader {
 	u32 lines[];
 };
 
-/** homad_complain() - note a mistake; what is more than HOMAD_COMPLAINTS is dropped. */
+/** homad_complain() - note a mistake; mistakes beyond HOMAD_COMPLAINTS are dropped. */
 void homad_complain(struct homad_loader *l, u32 line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -60,10 +60,11 @@ void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item
 /** homad_tcp_rule_item() - take a value of a [[tcp_rule]]; false if there is no such key. */
 bool homad_tcp_rule_item(struct homad_loader *l,
 			 const struct homad_toml_item *item);
-/** homad_tcp_rules_end() - after the whole file: complain of TCP rules that contradict
- *  themselves. */
+/** homad_tcp_rules_end() - complain of TCP rules that contradict themselves, after the whole
+ *  file. */
 void homad_tcp_rules_end(struct homad_loader *l);
-/** homad_rules_end() - after the whole file: its rules, if any, replace the default ones. */
+/** homad_rules_end() - replace the default rules by those of the file, if any, after the
+ * whole file. */
 void homad_rules_end(struct homad_loader *l);
 
 #endif

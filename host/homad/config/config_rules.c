@@ -100,7 +100,7 @@ static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
 	}
 	if (l->rule_lines[item->table])
 		return true;
-	/* A [[rule]] is announced before what is in it, a [rule] is not. */
+	/* A [[rule]] is announced before its contents, a [rule] is not. */
 	if (item->kind != HOMAD_TOML_TABLE)
 		no_rule(l, item);
 	l->rule_lines[item->table] = item->line;

@@ -55,12 +55,21 @@ extern const u32 homad_num_rule_keys;
 extern const char *const homad_tcp_rule_keys[][2];
 extern const u32 homad_num_tcp_rule_keys;
 
-/** homad_setting_size() - the size of its field in struct homad_config, bytes. */
+/**
+ * homad_setting_size() - return the size of the setting's field in struct homad_config,
+ * bytes.
+ */
 size_t homad_setting_size(const struct homad_setting *setting);
-/** homad_setting_range() - write what it may be, such as "a whole number from 0 to 100". */
+/**
+ * homad_setting_range() - write what the value may be, such as "a whole number from 0 to
+ * 100".
+ */
 void homad_setting_range(const struct homad_setting *setting, char *text,
 			 size_t size);
-/** homad_setting_value() - write its value in @config as it would stand in the file. */
+/**
+ * homad_setting_value() - write the setting's value in @config as it would stand in the
+ * file.
+ */
 void homad_setting_value(const struct homad_setting *setting,
 			 const struct homad_config *config, char *text,
 			 size_t size);

@@ -30,9 +30,9 @@ static void name_owner(struct homad_flow *flow, const struct homad_streams *s)
 	memcpy(flow->name, app->name, sizeof(flow->name));
 }
 
-/* Of @readable bytes, how many has the application not taken? It tells homad of bytes that
- * it took only when they are many, so this looks at its slot. The application may write
- * anything there: a number that cannot be is ignored. */
+/* Returns how many of @readable bytes the application has not taken. It tells homad of
+ * bytes that it took only when they are many, so this looks at its slot. The application
+ * may write anything there: a number that cannot be is ignored. */
 static u32 unread(const struct homad_stream *stream, u32 readable)
 {
 	const struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
@@ -69,7 +69,7 @@ static void look_at_listener(struct homad_flow *flow,
 	name_owner(flow, listener->home);
 	if (flow->look.conn)
 		return;
-	/* It is in both engines, but shown once with the sum. */
+	/* A listener is in both engines, but it is shown once, with the sum of both. */
 	flow->ready = listener->here.num_ready;
 	flow->half = listener->here.num_half;
 	if (!listener->loopback) {
@@ -96,7 +96,7 @@ static int look_at_some(struct homad_thread *t, void *arg)
 		some->at->end = true;
 		return 0;
 	}
-	/* The clock of the last round may be that of before a long sleep. */
+	/* After a long sleep the clock of the last round is too old. */
 	homad_now(t);
 	homad_tcp_round(t);
 	n = tas_look_some(some->local ? &t->tcp->local : &t->tcp->engine,

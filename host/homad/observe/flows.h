@@ -18,13 +18,13 @@
  * @pid: The process of the attachment.
  * @uid: The user of the attachment.
  * @closed: The application has closed the connection, which may still send what was written.
- * @unread: So many bytes have arrived that the application has not taken.
- * @acked: The peer has acknowledged this many bytes since the connection began.
- * @received: So many bytes have arrived in order since the connection began.
- * @tx_size: The send buffer has memory for this many bytes.
- * @ready: So many connections of a listener wait for accept().
- * @backlog: At most this many connections of a listener may wait for accept().
- * @half: So many connections of a listener are not open yet.
+ * @unread: The number of bytes that have arrived and that the application has not taken.
+ * @acked: The number of bytes that the peer has acknowledged since the connection began.
+ * @received: The number of bytes that have arrived in order since the connection began.
+ * @tx_size: The number of bytes for which the send buffer has memory.
+ * @ready: The number of connections of a listener that wait for accept().
+ * @backlog: The most connections of a listener that may wait for accept().
+ * @half: The number of connections of a listener that are not open yet.
  */
 struct homad_flow {
 	struct tas_look look;

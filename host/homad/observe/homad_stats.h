@@ -56,7 +56,7 @@ struct homad_tcp_stats {
  * @core: The CPU that the thread is bound to, as in struct homad_thread.
  * @active: The thread takes part in the work; in dedicated mode it may rest.
  * @asleep: The thread is asleep.
- * @spin_ns: The thread polls so long without work before it sleeps, ns.
+ * @spin_ns: The time for which the thread polls without work before it sleeps, ns.
  * @cpu_ns: The processor time that it has used, ns.
  * @out_bytes: The memory of the copies of outgoing messages that it has made, less that of
  *	those that it has freed, bytes. It is below zero if the thread has freed those of
@@ -101,7 +101,7 @@ struct homad_stats {
 	struct homad_counters counters;
 	struct homa_counts counts;
 	struct homad_latency latency;
-	u64 log_lost; /* lines of the log that could not be written */
+	u64 log_lost; /* number of lines of the log that could not be written */
 };
 
 /** homad_stats_collect() - fill in @s, which is too large for a stack. Attachments are not

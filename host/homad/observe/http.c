@@ -32,7 +32,7 @@ static struct http {
 	struct MHD_Daemon *mhd;
 	struct homad_source set;   /* libmicrohttpd's epoll set */
 	struct homad_source timer; /* ends connections that say nothing */
-	char path[108];		   /* of the UNIX socket, "" for a port */
+	char path[108];		   /* path of the UNIX socket, "" for a port */
 } http = { .timer.fd = -1 };
 
 /* ---- requests ---- */
@@ -82,7 +82,7 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *connection,
 		return MHD_YES;
 	}
 	if (*body_size) {
-		*body_size = 0; /* read and forgotten */
+		*body_size = 0; /* the body is read and forgotten */
 		return MHD_YES;
 	}
 	if (strcmp(method, "GET") && strcmp(method, "HEAD"))
@@ -121,7 +121,7 @@ static void run(struct homad *d)
 		MHD_run(http.mhd);
 		now = connections();
 	} while (now < before);
-	/* A time-out of 0 means that its epoll set is readable, which we watch anyway. */
+	/* A time-out of 0 means that the epoll set is readable, which is watched anyway. */
 	if (MHD_get_timeout(http.mhd, &ms) == MHD_YES)
 		homad_timer_set(http.timer.fd, (ms ? ms : 1) * 1000000u);
 	else
@@ -177,7 +177,8 @@ static int listen_unix(const struct homad_config *c, const char *path,
 		return -errno;
 	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		close(fd);
-		return -EADDRINUSE; /* another server has it; a dead one's file is removed */
+		/* another server has the socket; the file of a dead one is removed */
+		return -EADDRINUSE;
 	}
 	unlink(path);
 	mask = umask(0177);
@@ -195,7 +196,7 @@ static int listen_unix(const struct homad_config *c, const char *path,
 	return rc;
 }
 
-/* "127.0.0.1:9464" or "[::1]:9464": nothing else than loopback. */
+/* Reads "127.0.0.1:9464" or "[::1]:9464", and nothing but loopback addresses. */
 static int parse_loopback(const char *text, struct sockaddr_storage *ss,
 			  socklen_t *size)
 {

@@ -20,14 +20,16 @@
 #include "homa_clock.h"
 #include "log.h"
 
-/* The longest message, bytes. Escaped it may be six times as long, and is cut. */
+/* The longest message, bytes. With escapes it may become six times as long, and is cut. */
 #define LINE 1024u
-/* What every line has room for at its end: the quote and the brace of JSON, and the newline. */
+/* The bytes for which every line has room at its end: the quote and the brace of JSON, and
+ * the newline. */
 #define TAIL 3u
-/* So many places that log are told apart, a power of two. */
+/* The number of places that log and are told apart, a power of two. */
 #define SITES 256u
 #define SITE_BURST 20u
-/* A place may log a line in this time, ns, and SITE_BURST lines at once. */
+/* The time in which a place may log one more line, in ns, and the number of lines that it
+ * may log at once. */
 #define SITE_INTERVAL 250000000ull
 
 /**

@@ -29,12 +29,12 @@
 #include "log.h"
 #include "monitor.h"
 
-/* So many RPCs or peers are added to an answer at once. */
+/* The most RPCs or peers that are added to an answer at once. */
 #define PIECE 64u
-/* So many flows are added to an answer at once; each of them says much. */
+/* The most flows that are added to an answer at once; a flow has a long description. */
 #define FLOWS 32u
 #define GROUPS 64u
-/* So many requests of one viewer are read before the next one has its turn. */
+/* The most requests of one viewer that are read before the next one has its turn. */
 #define READ_AT_ONCE 4u
 
 /* struct monitor - the socket and its viewers; a process has one */
@@ -292,8 +292,8 @@ static void request(struct homad_viewer *v, const cJSON *json)
 			"unknown request; send {\"op\": ...} with snapshot, rpcs, peers, flows or trace");
 }
 
-/* Ends the connection of whoever sends a line that is too long. He is told, but not in the
- * middle of a trace, where the words would be taken for a part of it. */
+/* Ends the connection of a viewer that sent a line that is too long. The viewer is told,
+ * but not in the middle of a trace, where the words would be taken for a part of it. */
 static void too_long(struct homad_viewer *v)
 {
 	v->ending = true;
@@ -348,8 +348,8 @@ static void viewer_read(struct homad_viewer *v)
 		n = recv(v->conn.fd, v->in + v->in_len,
 			 sizeof(v->in) - v->in_len, 0);
 		if (n == 0) {
-			/* It may have shut down its side only: answer first,
-			 * but a trace that nobody can stop ends. */
+			/* The viewer may only have shut down its side: answer first, but
+			 * end a trace, which nobody can stop any more. */
 			v->ending = true;
 			if (v->task && v->task->request)
 				task_end(v);

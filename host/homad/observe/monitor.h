@@ -14,7 +14,7 @@
 
 #define HOMAD_VIEWERS 32u
 #define HOMAD_VIEWER_LINE 4096u	     /* longest request */
-#define HOMAD_VIEWER_OUT (16u << 20) /* most bytes waiting for one viewer */
+#define HOMAD_VIEWER_OUT (16u << 20) /* most bytes that wait for one viewer */
 
 struct homad_viewer;
 

@@ -122,7 +122,7 @@ static cJSON *latency_json(const struct homad_latency *l)
 
 		if (!l->counts[i])
 			continue;
-		/* The highest value of the bucket, which a percentile is. */
+		/* A percentile is the highest value of its bucket. */
 		cJSON_AddItemToArray(values,
 				     cJSON_CreateNumber((
 					     double)(homa_hist_value(next) - 1)));

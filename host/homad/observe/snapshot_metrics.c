@@ -13,7 +13,7 @@
 #include "homa_look.h"
 #include "monitor.h"
 
-/* At most so many applications, and so many users, have series of their own. */
+/* The most applications, and the most users, that have series of their own. */
 #define MAX_APPS 1000u
 #define LABELS 256u
 
@@ -33,7 +33,8 @@ static void seconds(FILE *out, const char *name, const char *labels, u64 ns)
 		ns / 1000000000, ns % 1000000000);
 }
 
-/* A counter of ns is shown in seconds: "busy_ns" as "busy_seconds". */
+/* Writes the full name of a counter. A counter of ns is shown in seconds: "busy_ns" as
+ * "busy_seconds". */
 static bool full_name(char *name, size_t size, const char *prefix,
 		      const char *counter)
 {

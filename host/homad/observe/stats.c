@@ -47,7 +47,7 @@ static void add_latency(struct homad_latency *l, const struct homa_hist *h)
 	}
 }
 
-/* What add_latency() counted in one bucket each becomes cumulative. */
+/* Makes the counts cumulative, which add_latency() added to one bucket each. */
 static void finish_latency(struct homad_latency *l)
 {
 	u32 i;

@@ -10,9 +10,9 @@
 #include "slowpath.h"
 #include "homad_stats.h"
 
-/* A job that looks up RPCs of the engine looks up so many. */
+/* The most RPCs of the engine that one job looks up. */
 #define RPCS_AT_ONCE 64u
-/* A job that looks through slots looks through so many. */
+/* The most slots that one job looks through. */
 #define SLOTS_AT_ONCE 2048u
 
 /* ---- the short way ---- */
@@ -96,7 +96,7 @@ static int look_at_slots(struct homad_thread *t, void *arg)
 	return 0;
 }
 
-/* The first attachment from number @id on that may have direct RPCs, or NULL. */
+/* Returns the first attachment from number @id on that may have direct RPCs, or NULL. */
 static struct homad_app *next_app(struct homad *d, u64 id)
 {
 	struct homa_list *pos;
@@ -277,8 +277,8 @@ static void add_rpc(struct app_rpcs *some, u64 id,
 		    look->phase == HOMA_LOOK_FAILED;
 }
 
-/* Adds the RPC of a slot: of a client's slots all, of a server's only the direct ones, for
- * the others are found in the engine. */
+/* Adds the RPC of a slot: any RPC of a client's slot, but only a direct one of a server's,
+ * for the others are found in the engine. */
 static void add_slot(struct homad_thread *t, struct app_rpcs *some, u32 index)
 {
 	struct homa_rpc_look look;

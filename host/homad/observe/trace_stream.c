@@ -28,9 +28,9 @@
 #include "homad_trace.h"
 
 #define TICK_NS 5000000u
-/* So many records are written in a tick, which makes four million a second. */
+/* The most records that are written in a tick, which makes four million a second. */
 #define RECORDS_AT_ONCE 20000u
-/* A viewer may be so many bytes behind. */
+/* The most bytes that a viewer may be behind. */
 #define BEHIND (4u << 20)
 #define BLOCK_MAX (HOMAD_TRACE_SNAP_MAX + 512)
 #define SOURCES 64u
@@ -119,7 +119,8 @@ static void find_source(const u8 dst[16], u8 src[16])
 	    !getsockname(fd, (struct sockaddr *)&addr, &size))
 		memcpy(src, &addr.sin6_addr, 16);
 	else
-		memcpy(src, dst, 12); /* of the same family, unspecified */
+		/* an unspecified address of the same family */
+		memcpy(src, dst, 12);
 	if (fd >= 0)
 		close(fd);
 }

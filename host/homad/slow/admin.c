@@ -25,17 +25,21 @@
 #include <unistd.h>
 #include "admin.h"
 
-/* When homad ends, what the thread does is broken off once in this time, ms. */
+/* The time after which the thread's work is interrupted again, when homad ends, ms. */
 #define BREAK_MS 10
 
 /**
  * struct homad_admin - homad_slow.admin
- * @lock: protects @fn, @arg and @done. @over: signalled when @done is set.
- * @fn, @arg: the errand that waits for the control thread; @fn NULL: there is none.
- * @done: how many errands have been run since the start.
+ * @thread: the thread.
+ * @lock: protects @fn, @arg and @done.
+ * @over: signalled when @done has changed.
+ * @fn: the errand that waits for the control thread; NULL: there is none.
+ * @arg: its argument.
+ * @done: the number of errands that have been run since the start.
  * @errand: an eventfd, readable for the control thread when there is an errand.
  * @wake: an eventfd by which the admin thread hears that it shall end.
- * @ended: the thread does nothing any more; atomic.
+ * @d: the daemon.
+ * @ended: true when the thread does nothing any more; atomic.
  */
 struct homad_admin {
 	pthread_t thread;
@@ -56,7 +60,7 @@ static void ring(int fd)
 	u64 one = 1;
 
 	if (write(fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
+		return; /* the counter is full, so the eventfd is readable */
 }
 
 static void drain(int fd)
@@ -64,7 +68,7 @@ static void drain(int fd)
 	u64 count;
 
 	if (read(fd, &count, sizeof(count)) < 0)
-		return; /* it was not rung */
+		return; /* the eventfd was not written */
 }
 
 /* ---- errands ---- */
@@ -134,7 +138,7 @@ static void *administer(void *arg)
 	return NULL;
 }
 
-/* It does nothing but that a system call of the thread ends with EINTR. */
+/* The handler does nothing; a system call of the thread ends with EINTR. */
 static void broken_off(int number)
 {
 	(void)number;
@@ -199,7 +203,7 @@ int homad_admin_start(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
-/* It may be in an errand, or in a system call that ends late or never. */
+/* The thread may be in an errand, or in a system call that ends late or never. */
 void homad_admin_stop(struct homad *d)
 {
 	struct homad_admin *admin = homad_slow(d)->admin;

@@ -125,7 +125,8 @@ int homad_answer_flush(struct homad_client *client)
 	rc = out->first_sent ? 0 : send_first(client);
 	if (!rc)
 		rc = send_records(client);
-	/* ETOOMANYREFS: too many descriptors in flight, ours or its user's. */
+	/* ETOOMANYREFS: too many descriptors are in flight, ours or those of the client's
+	 * user. */
 	if (rc == -EAGAIN || rc == -EINTR || rc == -ENOBUFS)
 		return 1;
 	homad_answer_drop(client);

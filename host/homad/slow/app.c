@@ -32,7 +32,7 @@
 #endif
 
 #define PAGE 4096u
-/* Segment 0: the stages of all rings, and a little for longer messages. */
+/* Segment 0 has the stages of all rings, and a little room for longer messages. */
 #define STAGES ((u64)HOMA_SHM_SQS * HOMA_SHM_STAGE)
 #define LONGER ((u64)64 << 10)
 
@@ -82,8 +82,8 @@ static int make_piece(struct homad_piece *piece)
 	return 0;
 }
 
-/* A mapping of its own, so that the tables have no memory behind them until they are
- * used, and none that was used before. */
+/* The tables have a mapping of their own, so that they have no memory until they are used,
+ * and none that was used before. */
 static int make_tables(struct homad_app *app)
 {
 	size_t bytes = homad_tables_bytes(app->max_rpcs);
@@ -127,7 +127,8 @@ static u64 charge_of(const struct homad_piece *piece)
 
 static void guard(struct homad_attachment *a, const struct homad_piece *piece)
 {
-	/* Holes for later are not left: a full table only means no insurance. */
+	/* An entry that is free again is not reused: a full table only means that this
+	 * memory has no insurance. */
 	if (a->num_guards < HOMA_ARRAY_SIZE(a->guards))
 		a->guards[a->num_guards++] = (struct homad_guarded){
 			.base = piece->base,
@@ -183,7 +184,7 @@ static void made(struct homad *d, struct homad_work *work)
 	free(making);
 }
 
-/* Charge the pieces and have them made. */
+/* Charges the pieces and has them made. */
 static int begin(struct homad *d, struct homad_client *client,
 		 const struct homad_making *what, char *err, size_t errlen)
 {
@@ -243,7 +244,7 @@ int homad_app_memory(struct homad *d, struct homad_client *client, u16 op,
  * @work: The errand for the memory thread.
  * @base: Where the memory is.
  * @bytes: The size of the memory.
- * @charged: So many bytes of it are on the account of @user.
+ * @charged: The number of its bytes that are on the account of @user.
  * @user: The user whose account is settled when the memory is gone, or NULL.
  */
 struct unmapping {
@@ -333,7 +334,8 @@ int homad_app_wires(struct homad_app *app, int *fds)
 	app->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (app->kick_fd < 0)
 		return -errno;
-	/* The same number twice: one is closed when the answer has gone. */
+	/* The same descriptor is duplicated, because one is closed when the answer has been
+	 * sent. */
 	fds[HOMA_CTL_FD_KICK] = fcntl(app->kick_fd, F_DUPFD_CLOEXEC, 0);
 	return fds[HOMA_CTL_FD_KICK] < 0 ? -errno : 0;
 }
@@ -443,8 +445,9 @@ int homad_app_new(struct homad *d, struct homad_client *client, const char *name
 	return rc;
 }
 
-/* In the order of numbers, by which tools find where they were. It is mostly the last:
- * few have got their memory in another order than they asked for it. */
+/* Attachments are listed in the order of their numbers, by which tools find where they
+ * were. This one mostly comes last, because few get their memory in another order than they
+ * asked for it. */
 void homad_app_begins(struct homad *d, struct homad_app *app)
 {
 	struct homa_list *apps = &homad_slow(d)->apps, *after = apps;
@@ -478,7 +481,8 @@ int homad_app_keep(struct homad_app *app)
 	return 0;
 }
 
-/* Descriptors are given out from the lowest on, and a quarter of them is for those who attach. */
+/* Must this descriptor be left to new clients? Descriptors are given out from the lowest
+ * on, and a quarter of them is for clients that attach. */
 static bool is_for_others(int fd)
 {
 	struct rlimit limit;

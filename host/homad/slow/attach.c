@@ -27,15 +27,16 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* One turn of the loop accepts at most so many clients. */
+/* The most clients that one turn of the loop accepts. */
 #define ACCEPTS 32
-/* One turn answers at most so many requests of one client. */
+/* The most requests of one client that one turn answers. */
 #define REQUESTS 8
 
 /* ---- begin and end ---- */
 
-/* Its process, also if the number has been given to another one since. -1: cannot
- * be watched (another pid namespace, an old kernel); -ESRCH: it is dead. */
+/* Opens the pidfd of the client's process, even if its number has been given to another one
+ * since. -1: the process cannot be watched (another pid namespace, an old kernel); -ESRCH:
+ * it is dead. */
 static int open_process(int conn, pid_t pid)
 {
 	socklen_t size = sizeof(int);
@@ -132,7 +133,7 @@ int homad_client_watch(struct homad *d, struct homad_client *client)
 	u32 events = EPOLLRDHUP | EPOLLIN;
 
 	if (expects(client))
-		events = 0; /* EPOLLHUP, which is always told, is enough */
+		events = 0; /* EPOLLHUP is always reported, and is enough */
 	else if (client->out.pending)
 		events = EPOLLOUT;
 	else if (homa_list_linked(&client->waiting))
@@ -157,7 +158,8 @@ void homad_client_answered(struct homad *d, struct homad_client *client)
 	flush(d, client);
 }
 
-/* The first of the descriptors that came is the request's; there should be no more. */
+/* Takes the descriptor of the request, which is the first that came; there should be no
+ * more. */
 static void take_passed(struct homad_client *client, struct cmsghdr *c)
 {
 	size_t i, n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -185,7 +187,8 @@ static ssize_t receive(struct homad_client *client,
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
-		/* Not CMSG_SPACE(), whose padding has room for a second one. */
+		/* The size is not CMSG_SPACE(), whose padding has room for a second
+		 * descriptor. */
 		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	ssize_t n = recvmsg(client->conn.fd, &msg,
@@ -198,8 +201,9 @@ static ssize_t receive(struct homad_client *client,
 	return n;
 }
 
-/* Ours may be the last reference to a connection, whose close() can wait for its peer as
- * long as SO_LINGER says. A socket that is as it should be has nothing to wait for. */
+/* Closes a descriptor that came with a request. It may be the last reference to a
+ * connection, whose close() can wait for the peer as long as SO_LINGER says; a socket as a
+ * request should bring has nothing to wait for. */
 static void drop_passed(struct homad_client *client)
 {
 	struct linger none = { .l_onoff = 1 };
@@ -267,8 +271,8 @@ static void get_groups(struct homad_client *client)
 	memcpy(client->groups, groups, client->num_groups * sizeof(*groups));
 }
 
-/* Room for one more connection of @user: the oldest of this user goes, or the
- * oldest of all; unless its request has come meanwhile. */
+/* Makes room for one more connection of @user: the oldest one of this user is dropped, or
+ * the oldest of all, unless its request has come meanwhile. */
 static void make_room(struct homad *d, const struct homad_user *user)
 {
 	struct homad_attach *attach = homad_attach(d);
@@ -342,8 +346,8 @@ no_client:
 	return rc;
 }
 
-/* Turns a connection away when homad has no descriptor left: if it were not taken, epoll would
- * report it again and again. */
+/* Refuses a connection when homad has no descriptor left: if it stayed in the queue, epoll
+ * would report it again and again. */
 static void refuse_one(struct homad *d, int listen_fd)
 {
 	struct homad_attach *attach = homad_attach(d);
@@ -397,7 +401,7 @@ static void bury(struct homad *d, struct homad_app *app)
 		homad_client_free(d, a->client);
 	if (a->exported)
 		a->orphan_ends(d, app);
-	/* Memory may be on its way to it or from it. */
+	/* Memory may be on its way to the attachment or from it. */
 	a->over = drop;
 	if (!a->works)
 		drop(d, app);
@@ -412,7 +416,8 @@ static void dead_ready(struct homad *d, struct homad_source *source, u32 events)
 	if (read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		return;
 	app = __atomic_exchange_n(&d->dead, NULL, __ATOMIC_ACQUIRE);
-	/* After that, so that none of those is in the other stack any more. */
+	/* This comes afterwards, so that no attachment that has ended is in the other stack
+	 * any more. */
 	homad_backing_wanted(d);
 	for (; app; app = next) {
 		next = app->next_dead;
@@ -462,7 +467,7 @@ int homad_attach_start(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
-/* The fast path has stopped: nobody else knows the attachments. */
+/* The fast path has stopped, so no other thread knows the attachments. */
 void homad_attach_stop(struct homad *d)
 {
 	struct homad_attach *attach = homad_attach(d);

@@ -16,35 +16,40 @@
 #include "worker.h"
 
 #define HOMAD_USER_BUCKETS 256u
-/* A user, and all users together, have at most so many connections that have not attached yet. */
+/* The most connections that have not attached yet, of a user, and of all users together. */
 #define HOMAD_FRESH_PER_USER 128u
 #define HOMAD_FRESH 512u
-/* Rules are compared with so many supplementary groups of a process, from its first. */
+/* The number of supplementary groups of a process, from its first, that are compared with
+ * rules. */
 #define HOMAD_GROUPS 64u
 
 /**
  * struct homad_user - account of a user id
  * @list: links it into homad_attach.users.
- * @attach: where the sums over all users are.
+ * @attach: the state that has the sums over all users.
  * @uid: the user id.
- * @fresh: how many connections it has that have not attached.
- * @attachments: how many open attachments it has.
- * @records: how many struct homad_attachment name it.
- * @memory: the shared memory of its attachments that is backed, or was and has not gone back to
- *	the kernel yet, bytes.
+ * @fresh: the number of its connections that have not attached.
+ * @attachments: the number of its open attachments.
+ * @records: the number of struct homad_attachment that name it.
+ * @memory: the shared memory of its attachments that is backed, or was and has not gone
+ *	back to the kernel yet, bytes.
  * @rpcs: the sum of homad_app.max_rpcs of its attachments.
- * @listeners: at how many TCP ports it listens.
- * @tickets, @num_tickets: tickets of its processes for streams (struct homad_share).
- * @exports, @num_exports: its attachments that wait for their next process (struct
- *	homad_export).
- * @kept: for so many attachments homad keeps descriptors, see struct homad_kept.
- * @half_open: TCP connections to this user's listeners that are not open yet; the fast path
- *	counts them.
- * @tcp_tx_bytes, @tcp_rx_bytes: bytes that streams of its attachments have sent and received,
- *	of attachments that have ended.
+ * @listeners: the number of TCP ports at which it listens.
+ * @tickets: tickets of its processes for streams (struct homad_share).
+ * @num_tickets: the number of these tickets.
+ * @exports: its attachments that wait for their next process (struct homad_export).
+ * @num_exports: the number of these attachments.
+ * @kept: the number of its attachments for which homad keeps descriptors, see struct
+ *	homad_kept.
+ * @half_open: TCP connections to its listeners that are not open yet; the fast path counts
+ *	them.
+ * @tcp_tx_bytes: bytes that streams of its attachments have sent, of attachments that have
+ *	ended.
+ * @tcp_rx_bytes: bytes that streams of its attachments have received, of attachments that
+ *	have ended.
  * @owner: the engine's account of its sockets.
  * @copies: its account of copied messages; the fast path writes it.
- * @polled: for each fast-path thread, its attachments that the thread polls.
+ * @polled: for each fast-path thread, the number of its attachments that the thread polls.
  */
 struct homad_user {
 	struct homa_list list;
@@ -69,14 +74,17 @@ struct homad_user {
 };
 
 /**
- * struct homad_outbox - an answer on its way; one at a time, no request is read
- *	before it has gone
+ * struct homad_outbox - an answer on its way; one at a time, and no request is read before
+ * it has gone
  * @pending: an answer is on its way.
  * @first_sent: its first packet has been sent.
  * @answer: the first packet.
- * @fds, @num_fds: descriptors that go with it; they are closed when it has been sent.
- * @records: what the packets after it carry, HOMA_CTL_BATCH records each; NULL: there are none.
- * @bytes, @sent: the length of @records, and how much of that has been sent.
+ * @fds: descriptors that go with it; they are closed when it has been sent.
+ * @num_fds: the number of these descriptors.
+ * @records: contents of the packets after it, HOMA_CTL_BATCH records each; NULL: there are
+ *	none.
+ * @bytes: the length of @records.
+ * @sent: the number of bytes of @records that have been sent.
  * @record: the length of one record, bytes.
  */
 struct homad_outbox {
@@ -91,7 +99,7 @@ struct homad_outbox {
 
 /**
  * struct homad_asking - a client's question for a route, see routes.c
- * @question: what the kernel is asked.
+ * @question: the question to the kernel.
  * @client: the client that asks; NULL when it has gone.
  * @list: links it into homad_slow.asking.
  */
@@ -107,13 +115,14 @@ struct homad_asking {
  * @conn: the connection.
  * @process: the pidfd of its process; the descriptor is -1 if there is none.
  * @user: the account of its user.
- * @pid, @uid, @gid, @groups, @num_groups: who it is, as the kernel says.
+ * @pid, @uid, @gid, @groups, @num_groups: process, user and groups of the client, as the
+ *	kernel says.
  * @app: its attachment; NULL before it has attached.
  * @making: the memory that is being made for it; no request is read meanwhile. NULL: none is.
  * @asking: its question for a route; no request is read until it is answered. NULL: none.
  * @taking: the attachment that it is about to take over, or NULL.
  * @leaves: called if it ends before it has taken that over.
- * @hopeless: the connection is dropped when @out is empty.
+ * @hopeless: true if the connection is dropped when @out is empty.
  * @version: the ABI version of its last request.
  * @passed_fd: the descriptor that came with the request; -1: none did.
  * @waiting: links it into homad_attach.waiting while it asks too often.
@@ -158,16 +167,16 @@ struct homad_kept {
  * @memory: the bytes charged to @user: memory that is backed or is about to be.
  * @pool_backed, @rings_backed: homad_app.pool_backed and homad_app.rings_backed as the fast path
  *	knows them or will know them soon.
- * @pools: how often the receive pool was exchanged.
- * @slots_backed: so many slots of its TCP streams, from the first, have memory.
+ * @pools: the number of times that the receive pool was exchanged.
+ * @slots_backed: the number of slots of its TCP streams, from the first, that have memory.
  * @drop_streams: called when it has ended, if it has streams.
- * @works: how many pieces of work under way know it.
+ * @works: the number of pieces of work under way that know it.
  * @over: called when @works is 0 again; NULL: it is not ending.
  * @changing: one of the works gives it more memory or less.
  * @wants: the fast path has asked for more memory meanwhile.
  * @grown: links it into homad_attach.grown while its pool is larger than at first.
  * @refused: links it into homad_attach.refused while its user has no room for what it wants.
- * @seen: its messages and commands when they were last counted.
+ * @seen: the number of its messages and commands when they were last counted.
  * @seen_at: the time at which that number changed, ns.
  * @send_bytes: the size of its data segments together, bytes.
  * @layout, @queues_bytes: the places in its queues memory, and its size in bytes.

@@ -26,7 +26,7 @@
 #define PAGE 4096u
 #define POOL_PAGE ((u64)1 << HOMA_BPAGE_SHIFT)
 #define TICK_NS 250000000ull
-/* So many attachments of each list are looked at in one tick. */
+/* The most attachments of each list that are looked at in one tick. */
 #define LOOKS 16u
 #define IDLE_NS 4000000000ull
 
@@ -40,7 +40,7 @@
  *	the same one.
  * @num: The number of entries of @ranges.
  * @bytes: The bytes by which the attachment's memory changes.
- * @pool_bytes: As many of them are in the pool.
+ * @pool_bytes: The part of these bytes that is in the pool.
  * @back: @ranges get memory; if it is not set, the one range loses its memory.
  * @rc: 0 or the error of the memory thread.
  * @ranges: The memory that changes.
@@ -133,7 +133,7 @@ static void more_done(struct homad *d, struct homad_work *work)
 
 	a->changing = false;
 	if (change->rc) {
-		/* There is no answer yet, or it would ask again at once. */
+		/* The fast path gets no answer yet, or it would ask again at once. */
 		uncharge(a, change->bytes);
 		if (!a->over)
 			wait_for_tick(d, a);
@@ -175,7 +175,7 @@ static void add_rings(struct change *change, struct homad_app *app, u32 from)
 	const struct homad_layout *l = &homad_attachment(app)->layout;
 	u32 i;
 
-	/* The first one is always there. */
+	/* The first ring always has memory. */
 	for (i = from; i < change->rings; i++) {
 		add_range(change, (u8 *)app->queues,
 			  homad_layout_ring_end(l, i - 1),
@@ -192,8 +192,8 @@ static u64 ring_bytes(const struct homad_attachment *a)
 	       HOMA_SHM_STAGE;
 }
 
-/* As much of what it wants as its user has room for: rings first, which cannot do
- * with a part. */
+/* Fills in as much of the wanted memory as its user has room for: rings first, which cannot
+ * do with a part. */
 static void fit(struct homad *d, const struct homad_attachment *a,
 		struct change *change)
 {
@@ -259,7 +259,8 @@ static void want(struct homad *d, struct homad_app *app)
 		refuse(d, app);
 		return;
 	}
-	/* Who asks for what he has must not keep three threads at work. */
+	/* An attachment that asks for memory that it has must not keep three threads at
+	 * work. */
 	if (!lacks && !homa_list_linked(&a->refused)) {
 		free(change);
 		wait_for_tick(d, a);

@@ -17,7 +17,8 @@
 #define PAGE 4096u
 #define POOL_PAGE 65536u
 #define POOL_MIN (2 * POOL_PAGE)
-/* An attachment may exchange its pool so often: each time homad has to clear pages. */
+/* The most times that an attachment may exchange its pool, because homad has to clear pages
+ * each time. */
 #define POOLS 8u
 #define SEGMENT_MAX ((u64)1 << 30)
 
@@ -70,7 +71,7 @@ static void op_bind(struct homad *d, struct homad_client *client,
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 
-/* As SO_HOMA_SERVER and bind() together, so that a port is never open to peers
+/* Does what SO_HOMA_SERVER and bind() do together, so that a port is never open to peers
  * that are to be refused. */
 static void op_listen(struct homad *d, struct homad_client *client,
 		      const struct homa_ctl_request *r)
@@ -143,7 +144,8 @@ static void pool_made(struct homad *d, struct homad_making *making)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = homad_call(app->thread, homad_session_pool, &change);
-	free(change.pool_mem); /* the old one, or the new one if it failed */
+	/* the old memory, or the new one if the exchange failed */
+	free(change.pool_mem);
 	if (rc) {
 		if (!making->rc) {
 			close(piece->fd);
@@ -385,7 +387,8 @@ static homad_op *ops[] = {
 	[HOMA_CTL_SHUTDOWN] = op_shutdown,
 	[HOMA_CTL_LISTEN] = op_listen,
 	[HOMA_CTL_ALIVE] = op_alive,
-	[HOMA_CTL_TAKE] = NULL, /* and those before, if homad_ctl_serve() said so */
+	/* and the commands before, if homad_ctl_serve() was called for them */
+	[HOMA_CTL_TAKE] = NULL,
 };
 
 void homad_ctl_serve(u16 op, homad_op *serve)
@@ -393,7 +396,7 @@ void homad_ctl_serve(u16 op, homad_op *serve)
 	ops[op] = serve;
 }
 
-/* Does it speak our language? Only the first eight bytes are the same for ever. */
+/* Does the client speak our language? Only the first eight bytes are the same for ever. */
 static bool understood(struct homad_client *client,
 		       const struct homa_ctl_request *r, size_t length)
 {
@@ -423,7 +426,7 @@ static bool understood(struct homad_client *client,
 	return true;
 }
 
-/* May a client ask for this that has no attachment yet? */
+/* May a client that has no attachment yet ask for this? */
 static bool is_first(u16 op)
 {
 	return op == HOMA_CTL_ATTACH || op == HOMA_CTL_IMPORT ||

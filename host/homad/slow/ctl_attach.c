@@ -104,7 +104,8 @@ static void adopt(struct homad *d, const struct homad_making *making)
 	homad_app_keep_fd(&a->kept->seg[0], pieces[HOMA_CTL_FD_DATA].fd);
 }
 
-/* homad_app_new() is done. If it failed the attachment is dropped after this. */
+/* Goes on when homad_app_new() is done. If it failed the attachment is dropped after
+ * this. */
 static void attach_made(struct homad *d, struct homad_making *making)
 {
 	struct homa_ctl_answer answer = { .op = HOMA_CTL_ATTACH };
@@ -171,7 +172,7 @@ static void op_attach(struct homad *d, struct homad_client *client,
 		return;
 	}
 	client->app->rings_bell = r->features & HOMA_SHM_CAN_BELL;
-	/* Without memory for that it is one that cannot be handed over. */
+	/* If there is no memory for that, the attachment cannot be handed over. */
 	if (r->features & HOMA_SHM_CAN_HANDOVER)
 		(void)homad_app_keep(client->app);
 	homad_client_attached(d, client);

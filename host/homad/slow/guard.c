@@ -54,7 +54,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 	if (!range || info->si_code <= 0 ||
 	    mmap((void *)page, PAGE, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
-		/* The access is repeated, and the signal ends the process. */
+		/* The access is repeated, and then the signal ends the process. */
 		signal(number, SIG_DFL);
 		if (info->si_code <= 0)
 			raise(number);
@@ -64,7 +64,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 	__atomic_store_n(&range->hit, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&hits, 1, __ATOMIC_RELEASE);
 	if (hit_fd >= 0 && write(hit_fd, &one, sizeof(one)) < 0) {
-		/* it is readable already */
+		/* the eventfd is readable already */
 	}
 	errno = saved;
 }

@@ -13,13 +13,13 @@
 /** homad_guard_start() - catch SIGBUS. @fd: eventfd to signal, or -1. */
 int homad_guard_start(int fd);
 /**
- * homad_guard_add() - a fault in this memory is @owner's
- * Returns a ticket for homad_guard_remove(), 0 if the table is full (then a
- * fault there is deadly as without us).
+ * homad_guard_add() - note that a fault in this memory concerns @owner Returns a ticket for
+ * homad_guard_remove(), 0 if the table is full (then a fault there is deadly as without
+ * us).
  */
 u32 homad_guard_add(const void *base, size_t bytes, void *owner);
 void homad_guard_remove(u32 ticket);
-/** homad_guard_next() - an owner whose memory faulted since, or NULL. */
+/** homad_guard_next() - return an owner whose memory has faulted since, or NULL. */
 void *homad_guard_next(void);
 
 #endif

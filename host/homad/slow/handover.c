@@ -35,9 +35,9 @@ struct homad_export {
 	u8 token[16];
 	/* The file in which the former process left its state for the next one. */
 	int state_fd;
-	/* The user's account is charged so many bytes for that file. */
+	/* The number of bytes that the user's account is charged for that file. */
 	u64 state_bytes;
-	/* At this time the attachment ends if no process has taken it, ns. */
+	/* The time at which the attachment ends if no process has taken it, ns. */
 	u64 until;
 	/* The client that has shown the token and is about to take the attachment, or NULL. */
 	struct homad_client *taker;
@@ -159,7 +159,8 @@ static void timer_ready(struct homad *d, struct homad_source *source, u32 events
 
 /* ---- export ---- */
 
-/* Is this a file whose size stays? Then what it can cost at most, in bytes. */
+/* Checks that the size of this file stays; then *@bytes receives the most memory that the
+ * file can take. */
 static int check_state(int fd, u64 *bytes)
 {
 	int sealed = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -209,7 +210,8 @@ static int may_export(struct homad *d, const struct homad_client *client,
 	return rc ? rc : homad_charge(d, client->user, *bytes, err, errlen);
 }
 
-/* The attachment of @client, on whose user's account @export->state_bytes are, is nobody's. */
+/* Begins the export: the attachment of @client belongs to no process from now on.
+ * @export->state_bytes are on the account of the user. */
 static int begin(struct homad *d, struct homad_client *client,
 		 struct homad_export *export)
 {
@@ -241,7 +243,7 @@ static int begin(struct homad *d, struct homad_client *client,
 	homa_list_add_tail(&homad_slow(d)->handovers->exports, &export->of_all);
 	a->exported = export;
 	a->orphan_ends = abandon;
-	/* It stays one of its user's. */
+	/* The attachment still counts as one of its user's. */
 	homad_client_unattached(d, client);
 	client->user->attachments++;
 	homad_slow(d)->attached++;
@@ -407,7 +409,7 @@ static void op_import(struct homad *d, struct homad_client *client,
 	homad_answer(client, &answer, fds, num, NULL, 0, 0);
 }
 
-/* The attachment is @client's, and counts as it did. */
+/* Gives the attachment to @client, and counts it as before. */
 static void move_in(struct homad *d, struct homad_client *client,
 		    struct homad_app *app)
 {
@@ -482,7 +484,7 @@ int homad_handover_start(struct homad *d, char *err, size_t errlen)
 	return 0;
 }
 
-/* All attachments have ended, and with them what was handed over. */
+/* All attachments have ended, and the exported ones with them. */
 void homad_handover_stop(struct homad *d)
 {
 	struct homad_handovers *all = homad_slow(d)->handovers;

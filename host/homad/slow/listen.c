@@ -38,7 +38,7 @@ static int make_socket(void)
 
 /* ---- the namespace ---- */
 
-/* Whoever connects here only wants to know who we are (SO_PEERCRED). */
+/* Takes a connection, whose maker only wants to know who we are (SO_PEERCRED). */
 static void claim_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	int fd;
@@ -121,8 +121,8 @@ static int make_directory(const char *path, char *err, size_t errlen)
 	return -EACCES;
 }
 
-/* Takes the lock of the socket: it goes with its owner, so it says whether another homad that
- * has the socket is still running. */
+/* Takes the lock of the socket. The lock ends with its owner, so it tells whether another
+ * homad that has the socket is still running. */
 static int take_lock(struct homad_attach *attach, const char *path, char *err,
 		     size_t errlen)
 {
@@ -156,7 +156,8 @@ static int take_lock(struct homad_attach *attach, const char *path, char *err,
 	return -EADDRINUSE;
 }
 
-/* The lock is ours: a socket that is there is a dead homad's, or no homad's. */
+/* Removes a socket that is there. The lock is ours, so it belongs to a dead homad, or to no
+ * homad. */
 static int clear_path(const struct sockaddr_un *addr, char *err, size_t errlen)
 {
 	struct stat st;
@@ -222,7 +223,7 @@ int homad_attach_listen(struct homad *d, char *err, size_t errlen)
 	attach->listen.fd = make_socket();
 	if (attach->listen.fd < 0)
 		return attach->listen.fd;
-	/* Nobody connects before owner and mode are right. */
+	/* No client connects before owner and mode are right. */
 	mask = umask(0777);
 	rc = bind(attach->listen.fd, (struct sockaddr *)&addr, sizeof(addr)) ?
 		     -errno :

@@ -5,9 +5,12 @@
 
 #include "homa_plat.h"
 
-/** homad_notify() - send "READY=1", "STATUS=...", several separated by newlines. */
+/**
+ * homad_notify() - send text such as "READY=1", "STATUS=...", several separated by
+ * newlines.
+ */
 void homad_notify(const char *text);
-/** homad_watchdog_ns() - how often systemd wants to hear of us; 0: never. */
+/** homad_watchdog_ns() - return how often systemd wants to hear of us, ns; 0: never. */
 u64 homad_watchdog_ns(void);
 
 #endif

@@ -27,7 +27,8 @@
 #define CAP_BPF 39
 #endif
 
-/* Descriptors: of an attachment connection, process, wake, kick, readiness. */
+/* The number of descriptors of an attachment: connection, process, wake, kick,
+ * readiness. */
 #define FDS_PER_APP 5u
 #define FDS_OWN (256u + 2 * HOMAD_FRESH)
 
@@ -84,7 +85,7 @@ static int give_directory(const char *path, uid_t uid, gid_t gid)
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* Only one of our own: never /run, /tmp or somebody's home. */
+	/* Only a folder of homad's own is changed: never /run, /tmp or somebody's home. */
 	if (strcmp(directory, "/run/homa") == 0 && fstat(fd, &st) == 0 &&
 	    st.st_uid == 0 && fchown(fd, uid, gid))
 		rc = -errno;

@@ -5,13 +5,16 @@
 
 #include "homad.h"
 
-/** homad_privileged() - can we take devices (CAP_NET_ADMIN)? */
+/** homad_privileged() - may homad take devices (CAP_NET_ADMIN)? */
 bool homad_privileged(void);
-/** homad_limits_raise() - descriptors and locked memory, as far as we may. */
+/**
+ * homad_limits_raise() - raise the limits of descriptors and locked memory, as far as
+ * allowed.
+ */
 void homad_limits_raise(struct homad *d);
 /**
- * homad_privileges_drop() - keep what running needs, become config.user
- * Devices are open, no thread exists yet: capabilities belong to threads.
+ * homad_privileges_drop() - keep what running needs, become config.user It is called when
+ * devices are open and before there is a thread, because capabilities belong to threads.
  */
 int homad_privileges_drop(struct homad *d, char *err, size_t errlen);
 

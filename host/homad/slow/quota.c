@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include "attach.h"
 
-/* Of what its user has left an attachment gets at most 1 / RPC_SHARE. */
+/* An attachment gets at most 1 / RPC_SHARE of the RPCs that its user has left. */
 #define RPC_SHARE 8u
 #define FEW_RPCS 64u
-/* Most handles of a user that can be handed over: each has up to 14 descriptors of homad. */
+/* The most handles of a user that can be handed over, because each takes up to 14
+ * descriptors of homad. */
 #define USER_KEPT 128u
-/* Of all handles, as many are kept for root. */
+/* 1 / ROOT_SHARE of all handles is kept for root. */
 #define ROOT_SHARE 16u
 
 struct homad_user *homad_user_get(struct homad *d, uid_t uid)
@@ -67,8 +68,9 @@ void homad_settle(struct homad_user *user, u64 bytes)
 }
 
 /*
- * Of the memory of all users one may have as much as is left to the others, as with
- * handles (has_share() below); what is kept for root is not his.
+ * Returns the memory that one user may still take of that of all users: as much as is left
+ * to the others, as with handles (has_share() below), without the part that is kept for
+ * root.
  */
 static u64 left_of_all(struct homad *d, const struct homad_user *user)
 {
@@ -209,10 +211,8 @@ int homad_may_attach(struct homad *d, const struct homad_client *client,
 	return 0;
 }
 
-/*
- * The id under which the kernel shows users whom homad's user namespace has no id for,
- * see user_namespaces(7).
- */
+/* Returns the id that the kernel shows for users for whom homad's user namespace has no id,
+ * see user_namespaces(7). */
 static uid_t nobody_known(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/overflowuid", "re");
@@ -265,7 +265,8 @@ int homad_may_serve(struct homad *d, const struct homad_client *client,
 {
 	const struct homad_rule *rule = find_rule(d, client);
 
-	/* Ports that homad chose are nobody else's: who may serve at all may there. */
+	/* Ports that homad chose belong to nobody else, so a client that may serve at all
+	 * may serve there. */
 	if (port >= HOMA_MIN_CLIENT_PORT && rule && rule->allow && rule->port_min)
 		return 0;
 	return homad_may_bind(d, client, port, err, errlen);

@@ -41,7 +41,8 @@ static bool differs(const struct homad_setting *s, const struct homad_config *a,
 {
 	char left[1024], right[1024];
 
-	/* They are compared as text, for bytes behind the end of a string do not count. */
+	/* The values are compared as text, for bytes behind the end of a string do not
+	 * count. */
 	homad_setting_value(s, a, left, sizeof(left));
 	homad_setting_value(s, b, right, sizeof(right));
 	return strcmp(left, right) != 0;

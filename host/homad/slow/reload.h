@@ -5,7 +5,9 @@
 
 #include "homad.h"
 
-/** homad_reload_init() - remember what was read; before homad_start(). */
+/**
+ * homad_reload_init() - remember the settings that were read; called before homad_start().
+ */
 void homad_reload_init(const struct homad *d);
 void homad_reload_free(void);
 /** homad_reload() - take over what can change while running, say what cannot; a

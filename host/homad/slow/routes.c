@@ -110,7 +110,7 @@ static void bell(struct homad *d)
 	u64 one = 1;
 
 	if (write(d->questions_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
+		return; /* the counter is full, so the eventfd is readable */
 }
 
 int homad_routes_start(struct homad *d, char *err, size_t errlen)

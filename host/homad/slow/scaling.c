@@ -159,7 +159,8 @@ void homad_scale_to(struct homad *d, u32 active)
 	for (i = before; i < active; i++)
 		homad_call(d->threads[i], set_active, d);
 	__atomic_store_n(&d->num_active, active, __ATOMIC_RELAXED);
-	/* Their timers are others' from here on. */
+	/* From here on the engine's timers of these threads are divided among all active
+	 * ones. */
 	for (i = 0; i < homa_min_u32(before, active); i++)
 		homad_call(d->threads[i], set_active, d);
 	spread_ports(d, active);

@@ -5,9 +5,12 @@
 
 #include "slowpath.h"
 
-/** homad_signals_args() - the command line, for reloading. */
+/** homad_signals_args() - keep the command line, for reloading. */
 void homad_signals_args(int argc, char **argv);
-/** homad_signals_start() - before any thread is made, they inherit the mask. */
+/**
+ * homad_signals_start() - take signals; called before any thread is made, so that all
+ * inherit the mask.
+ */
 int homad_signals_start(struct homad *d, char *err, size_t errlen);
 void homad_signals_stop(struct homad *d);
 

@@ -28,7 +28,7 @@ struct homad_source {
 	bool watched, admin;
 };
 
-/* A turn of the loop sees to at most so many descriptors. */
+/* The most descriptors that a turn of the loop handles. */
 #define HOMAD_EVENTS 64
 struct epoll_event;
 
@@ -37,7 +37,7 @@ struct epoll_event;
  * @epfd: the epoll set.
  * @stop: the thread ends after the present turn; atomic.
  * @batch: the events of the turn under way, so that a source that is removed is not called.
- * @batch_len: how many they are.
+ * @batch_len: the number of these events.
  */
 struct homad_loop {
 	int epfd;
@@ -72,7 +72,7 @@ struct homad_slow {
 	struct homad_routes *routes;
 	/* Clients' questions for routes that are under way (struct homad_asking). */
 	struct homa_list asking;
-	/* homad.answered_fd. */
+	/* The eventfd of homad.answered_fd. */
 	struct homad_source answered;
 	/* What TCP needs, tcp_slow.h; NULL: homad serves no TCP. */
 	struct homad_tcp_ports *tcp;

@@ -14,7 +14,7 @@
 #include "tcp_slow.h"
 
 #define TICK_NS 1000000000ull
-/* So many attachments are looked at in one tick. */
+/* The most attachments that are looked at in one tick. */
 #define LOOKS 16u
 
 /* struct growth - an errand for the memory thread: buffers of the streams of one attachment get
@@ -120,7 +120,8 @@ static void done(struct homad *d, struct homad_work *work)
 	u32 i;
 
 	for (i = 0; i < g->grow.num; i++) {
-		/* What failed is as it was; what is there already does no harm. */
+		/* A buffer that failed is as it was; memory that is there already does no
+		 * harm. */
 		if (g->rc && !g->back) {
 			charge(g->app, change_of(&g->grow, i), false);
 			memcpy(g->grow.to[i], g->grow.from[i],
@@ -151,7 +152,7 @@ static void begin(struct homad *d, struct homad_app *app, struct growth *g)
 
 /* ---- more ---- */
 
-/* As much of what @slot wants as its user has room for. */
+/* Adds as much of what @slot wants as its user has room for. */
 static void add(struct homad *d, struct homad_app *app, struct homad_grow *g,
 		u32 slot)
 {
@@ -175,7 +176,7 @@ static void serve(struct homad *d, struct homad_streams *s)
 	struct homad_app *app = s->app;
 	struct growth *g = NULL;
 
-	/* Whoever asks from now on tells anew. */
+	/* A thread that asks from now on rings the eventfd again. */
 	__atomic_store_n(&s->asks_told, false, __ATOMIC_SEQ_CST);
 	while (s->asks_head != __atomic_load_n(&s->asks_tail, __ATOMIC_ACQUIRE)) {
 		if (homad_attachment(app)->over)

@@ -50,8 +50,8 @@ bool homad_of_our_network(int fd)
 }
 
 /*
- * It owns its port, as only a socket does that bind() has given it to. One that came from
- * accept() has its listener's port in its name, as long as it is open and after that.
+ * Does the socket own its port, because bind() has given it the port? A socket that came
+ * from accept() has its listener's port in its name, as long as it is open and after that.
  */
 static bool is_bound(int fd, int family)
 {
@@ -62,8 +62,8 @@ static bool is_bound(int fd, int family)
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &state, &size) ||
 	    state != TCP_CLOSE)
 		return false;
-	/* In this state it is refused for this reason only; else it gets a port of the
-	 * kernel's choice, as with listen(), and none that anybody else wants. */
+	/* In this state bind() refuses it only because it has a port. A socket without one
+	 * gets a port of the kernel's choice, as with listen(), which nobody else wants. */
 	size = family == AF_INET ? sizeof(struct sockaddr_in) :
 				   sizeof(struct sockaddr_in6);
 	return bind(fd, (struct sockaddr *)&any, size) && errno == EINVAL;
@@ -114,7 +114,8 @@ static const char *read_socket(int fd, struct tas_listener *l)
 		return "the socket is bound to a device";
 	if (!is_bound(fd, option(fd, SO_DOMAIN)))
 		return "the socket is not bound, or is a connection";
-	/* Only now: it is the name of a bound socket, whatever its owner does meanwhile. */
+	/* The name is read only now, when it is that of a bound socket, whatever the owner
+	 * does meanwhile. */
 	if (getsockname(fd, &name.any, &size))
 		return "the socket has no name";
 	if (name.any.sa_family == AF_INET) {
@@ -162,7 +163,7 @@ static bool is_any(const struct tas_listener *l, u32 from)
 	return !memcmp(l->local + from, zeros, sizeof(zeros) - from);
 }
 
-/* Is it at a loopback address, so that only this host can connect to it? */
+/* Is the listener at a loopback address, so that only this host can connect to it? */
 static bool is_loopback(const struct tas_listener *l)
 {
 	static const u8 six[16] = { [15] = 1 };
@@ -186,8 +187,9 @@ static bool overlap(const struct tas_listener *a, const struct tas_listener *b)
 	       !memcmp(a->local, b->local, sizeof(a->local));
 }
 
-/* With SO_REUSEADDR the kernel lets others bind a port at which nobody listens there. That
- * they listen is for homad to refuse, as the kernel would if it knew of ours. */
+/* Does another listener have the port? With SO_REUSEADDR the kernel lets several sockets
+ * bind a port at which none listens, so homad has to refuse a second listener, as the
+ * kernel would if it knew of the first. */
 static bool is_taken(struct homad *d, const struct tas_listener *l)
 {
 	struct homa_list *head = homad_tcp_held(homad_slow(d)->tcp, l->port),
@@ -197,7 +199,7 @@ static bool is_taken(struct homad *d, const struct tas_listener *l)
 		struct homad_tcp_listener *other =
 			homa_container_of(node, struct homad_tcp_listener, held);
 
-		/* One that has ended is here until its connections are over. */
+		/* A listener that has ended is listed until its connections are over. */
 		if (!HOMA_READ_ONCE(other->ended) && overlap(&other->l, l))
 			return true;
 	}
@@ -209,14 +211,14 @@ static int begin(struct homad *d, struct homad_client *client,
 {
 	int rc;
 
-	/* A listener that it closed before may have the port still. */
+	/* A listener that the client closed before may have the port still. */
 	homad_turns_of_rings(client->app);
 	if (is_taken(d, &listener->l))
 		return -EADDRINUSE;
 	listener->home = client->app->streams;
 	listener->l.shared_half = &client->user->half_open;
 	listener->loopback = is_loopback(&listener->l);
-	/* Before the first SYN may come. */
+	/* This comes before the first SYN may come. */
 	if (!listener->loopback)
 		homad_tcp_take_port(d, listener->l.port);
 	rc = homad_call(client->app->thread, homad_listener_begin, listener);

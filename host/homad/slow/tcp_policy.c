@@ -110,7 +110,8 @@ void homad_policies_change(struct homad *d)
 		change.app = client->app;
 		change.policy = homad_policy_new(d, client);
 		if (!change.policy)
-			continue; /* out of memory: its rules are as they were */
+			/* out of memory: the rules of this attachment stay as they were */
+			continue;
 		homad_call(client->app->thread, homad_limits_change, &change);
 		homad_policy_put(change.policy);
 	}

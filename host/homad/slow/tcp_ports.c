@@ -60,7 +60,7 @@ static int bind_any(u16 *port)
 	}
 	if (fd >= 0)
 		close(fd);
-	/* A host without IPv6. */
+	/* The host has no IPv6. */
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
 	size = sizeof(four);
 	if (fd >= 0 && !bind(fd, (struct sockaddr *)&four, sizeof(four)) &&
@@ -73,8 +73,8 @@ static int bind_any(u16 *port)
 	return -errno;
 }
 
-/* Takes ports from the kernel; this runs on the worker's thread, for to find free ports may
- * take the kernel long. */
+/* Takes ports from the kernel; this runs on the worker's thread, because the kernel may
+ * need long to find free ports. */
 static void get_ports(struct homad_work *work)
 {
 	struct homad_tcp_ports *ports =
@@ -108,7 +108,7 @@ static void have_ports(struct homad *d, struct homad_tcp_ports *ports)
 	ports->growing = false;
 	for (i = 0; i < ports->num_got; i++) {
 		ports->fds[ports->num_fds++] = ports->got_fds[i];
-		/* Before the first SYN from it. */
+		/* The port is taken before the first SYN from it is sent. */
 		homad_tcp_take_port(d, ports->got[i]);
 	}
 	if (ports->rc)

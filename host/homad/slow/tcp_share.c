@@ -20,9 +20,10 @@
 #include "tcp_slow.h"
 
 #define USER_TICKETS 256u
-/* So many streams and listeners may be added to what is shared while room for it is made. */
+/* The number of streams and listeners that may be added to what is shared while room for it
+ * is made. */
 #define SPARE 16u
-/* Room is made so often for more that has come meanwhile. */
+/* The number of times that room is made, if more has come meanwhile. */
 #define TRIES 4
 #define EXEC_NS (HOMA_CTL_EXEC_SECONDS * (u64)1000000000)
 
@@ -155,7 +156,7 @@ static int fill_ticket(struct homad *d, struct homad_client *client, u64 what_fo
 	return rc;
 }
 
-/* The same; more that comes meanwhile than there is room for is a reason to begin again. */
+/* Does the same, and begins again if more has come meanwhile than there is room for. */
 static int new_ticket(struct homad *d, struct homad_client *client, u64 what_for,
 		      struct homad_ticket **ticket, char *err, size_t errlen)
 {
@@ -256,7 +257,8 @@ static struct homad_share *find(const struct homad_user *user, const u8 token[16
 	return NULL;
 }
 
-/* Descriptors of the memory in which what the ticket is for lies; how many. */
+/* Writes the descriptors of the memory in which the ticket's streams lie; returns how
+ * many. */
 static u32 memory_of(const struct homad_client *client,
 		     struct homad_sharing *sharing, int fds[HOMA_CTL_ATTACH_FDS])
 {
@@ -302,7 +304,7 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 				   "this attachment is being ended by homad");
 		return;
 	}
-	/* The ticket is the attachment's now. */
+	/* The memory of the ticket belongs to the attachment now. */
 	homad_attachment(client->app)->memory += share->ticket->bytes;
 	end(d, share);
 	homad_answer(client, &answer, fds, num_fds, NULL, 0, 0);

@@ -6,26 +6,33 @@
 #include "attach.h"
 #include "streams.h"
 
-/* A user listens at most at so many ports, those included whose connections are not over. */
+/* The most ports at which a user listens, those included whose connections are not over. */
 #define HOMAD_USER_LISTENERS 256u
-/* At most so many ports are added at once. */
+/* The most ports that are added at once. */
 #define HOMAD_PORT_STEP 1024u
 #define HOMAD_HELD_BUCKETS 256u
 
-/** struct homad_tcp_ports - homad_slow.tcp
- * @fds, @num_fds: sockets that hold the ports that homad keeps for connections.
- * @users: for each port, how many reasons there are to have it.
- * @more: the work that asks the kernel for ports; @growing: it is under way. It writes the
- *	ports into @got, their sockets into @got_fds, their number into @num_got, and into
- *	@rc why there are fewer than @wanted.
+/**
+ * struct homad_tcp_ports - homad_slow.tcp
+ * @fds: sockets that hold the ports that homad keeps for connections.
+ * @num_fds: the number of these sockets.
+ * @users: for each port, the number of reasons to have it.
+ * @more: the work that asks the kernel for ports.
+ * @growing: @more is under way.
+ * @got: the ports that @more has got.
+ * @got_fds: the sockets of these ports.
+ * @num_got: the number of these ports.
+ * @wanted: the number of ports that @more is to get.
+ * @rc: the error because of which @num_got is less than @wanted.
  * @calls: an eventfd by which the fast path tells that it wants something.
  * @grown: attachments with larger buffers than at first.
  * @tick: a timer that runs while there are any.
  * @held: listeners, by port.
- * @listens_refused: how many requests to listen have failed.
+ * @listens_refused: the number of requests to listen that have failed.
  * @tickets: tickets that are neither redeemed nor void.
  * @limits: the limits that rules set to users.
- * @generation: how often the rules have changed. */
+ * @generation: the number of times that the rules have changed.
+ */
 struct homad_tcp_ports {
 	int fds[HOMAD_TCP_PORTS];
 	u32 num_fds;
@@ -59,13 +66,17 @@ void homad_tcp_stop(struct homad *d);
 int homad_tcp_keep_ports(struct homad *d, char *err, size_t errlen);
 /** homad_tcp_more_ports() - take more, up to the setting tcp.ports, if the fast path wants some. */
 void homad_tcp_more_ports(struct homad *d);
-/** homad_tcp_take_port(), homad_tcp_leave_port() - there is one reason more, or one less, to have
- *  @port. */
+/**
+ * homad_tcp_take_port(), homad_tcp_leave_port() - count one reason more, or one less, to
+ * have @port.
+ */
 void homad_tcp_take_port(struct homad *d, u16 port);
 void homad_tcp_leave_port(struct homad *d, u16 port);
 
-/** homad_policy_new() - what the rules say about @client's attachment. Returns NULL if there is
- *  no memory. */
+/**
+ * homad_policy_new() - make the policy that the rules give @client's attachment. Returns
+ * NULL if there is no memory.
+ */
 struct homad_policy *homad_policy_new(struct homad *d,
 				      const struct homad_client *client);
 void homad_policy_put(struct homad_policy *policy);
@@ -98,9 +109,11 @@ void homad_share_goes_on(const struct homad_app *app);
 void homad_shares_stop(struct homad *d);
 /** homad_streams_growing() - make larger buffers for streams of @tcp that want them. */
 void homad_streams_growing(struct homad *d, struct homad_tcp *tcp);
-/** homad_streams_tick() - the timer's: take back larger buffers that nobody uses. */
+/**
+ * homad_streams_tick() - take back larger buffers that nobody uses; the timer's function.
+ */
 void homad_streams_tick(struct homad *d, struct homad_source *source, u32 events);
-/** homad_streams_end() - @s has no larger buffers any more, because its attachment ends. */
+/** homad_streams_end() - forget the larger buffers of @s, because its attachment ends. */
 void homad_streams_end(struct homad *d, struct homad_streams *s);
 /** homad_streams_wanted() - do what the fast path has asked for: memory, and the end of
  *  listeners. */

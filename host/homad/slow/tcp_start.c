@@ -71,7 +71,7 @@ int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 	return homad_tcp_keep_ports(d, err, errlen);
 }
 
-/* The threads have ended: those of attachments that are still there. */
+/* Frees the listeners of attachments that are still there; the threads have ended. */
 static void drop_listeners(struct homa_list *held)
 {
 	struct homa_list *node;
@@ -98,7 +98,8 @@ void homad_tcp_stop(struct homad *d)
 	homad_shares_stop(d);
 	for (i = 0; i < HOMAD_HELD_BUCKETS; i++)
 		drop_listeners(&ports->held[i]);
-	/* Attachments let go of them later. */
+	/* Attachments release their limits later, so these are only taken out of the
+	 * list. */
 	while (homa_list_pop(&ports->limits))
 		;
 	homad_unwatch(d, &ports->calls);

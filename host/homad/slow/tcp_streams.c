@@ -16,7 +16,7 @@
 #include "tcp_slow.h"
 
 #define FIRST_SLOTS 16u
-/* At most so many slots are added at once. */
+/* The most slots that are added at once. */
 #define MOST_SLOTS 1024u
 #define SLOT_BYTES (2u * HOMA_STREAM_FIRST + sizeof(struct homa_stream_slot))
 #define PAGE ((u64)4096)
@@ -118,7 +118,8 @@ void homad_streams_wanted(struct homad *d)
 	if (!tcp)
 		return;
 	homad_tcp_more_ports(d);
-	/* Whoever is in this stack came into the other one before. */
+	/* A listener in this stack was put into the other stack (deaf) before, so this one
+	 * is emptied first. */
 	gone = __atomic_exchange_n(&tcp->gone, NULL, __ATOMIC_ACQUIRE);
 	ended = __atomic_exchange_n(&tcp->deaf, NULL, __ATOMIC_ACQUIRE);
 	for (; ended; ended = next_gone) {
@@ -204,7 +205,7 @@ static void drop(struct homad *d, struct homad_app *app)
 {
 	if (!app->streams)
 		return;
-	/* A listener that ended with it may be on its way here. */
+	/* A listener that ended with the attachment may be on its way here. */
 	homad_streams_wanted(d);
 	homad_streams_end(d, app->streams);
 	homad_attachment(app)->user->tcp_tx_bytes += app->streams->tx_bytes;
@@ -231,7 +232,7 @@ static int begin(struct homad_client *client, struct homad_piece *piece,
 		return rc;
 	}
 	open.streams->wake_fd = wake[1];
-	/* Without it programs that exec runs lose their connections. */
+	/* Without this descriptor programs that exec runs lose their connections. */
 	open.streams->memory_fd = fcntl(piece->fd, F_DUPFD_CLOEXEC, 0);
 	open.streams->same_network = homad_of_our_network(client->conn.fd);
 	homad_streams_lay(open.streams, (struct homa_stream_area *)piece->base,

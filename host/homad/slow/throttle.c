@@ -13,10 +13,11 @@
 #include <unistd.h>
 #include "attach.h"
 
-/* A client may ask once in this time, ns: 2,000 times a second. */
+/* The time that each request costs a client, in ns, which allows 2,000 a second, and the
+ * number of requests that it may make at once. */
 #define INTERVAL 500000ull
 #define BURST 512u
-/* A client that asks too often is looked at again after this time, ns. */
+/* The time after which a client that asks too often is looked at again, in ns. */
 #define PAUSE 20000000ull
 
 static bool may_ask(const struct homad_client *client, u64 now)

@@ -55,7 +55,8 @@ int homad_populate(void *base, u64 bytes)
 		return 0;
 	if (errno != EINVAL)
 		return -errno;
-	/* An older kernel. Reading is enough, and spoils nothing that is there. */
+	/* The kernel is older, so the pages are read, which spoils nothing that is
+	 * there. */
 	for (i = 0; i < bytes; i += PAGE)
 		(void)at[i];
 	return 0;
@@ -100,7 +101,8 @@ static void *work_off(void *arg)
 		pthread_mutex_lock(&worker->lock);
 		put(&worker->finished, work);
 		if (write(worker->source.fd, &one, sizeof(one)) < 0)
-			continue; /* the counter is full: it is readable */
+			/* the counter is full, so the eventfd is readable */
+			continue;
 	}
 	pthread_mutex_unlock(&worker->lock);
 	return NULL;
@@ -188,7 +190,7 @@ void homad_worker_stop(struct homad *d)
 	pthread_cond_signal(&worker->some);
 	pthread_mutex_unlock(&worker->lock);
 	pthread_join(worker->thread, NULL);
-	/* What is given from now on is done at once. */
+	/* Work that is given from now on is done at once. */
 	homad_slow(d)->worker = NULL;
 	finish(d, worker);
 	homad_unwatch(d, &worker->source);

@@ -11,7 +11,8 @@
 /**
  * struct homad_work - a piece of work; embedded in what it is about
  * @run: called on the worker's thread.
- * @done: called on the main thread afterwards; may free what it is embedded in.
+ * @done: called on the main thread afterwards; may free the object in which the work is
+ *	embedded.
  */
 struct homad_work {
 	struct homad_work *next;
@@ -19,14 +20,15 @@ struct homad_work {
 	void (*done)(struct homad *d, struct homad_work *work);
 };
 
-/** homad_populate() - have memory behind @bytes at @base, shared; what is there stays.
+/** homad_populate() - have shared memory behind @bytes at @base; bytes that are there stay.
  *  On the worker's thread. 0 or -errno. */
 int homad_populate(void *base, u64 bytes);
 /** homad_work() - have @work done; without a worker at once, before this returns. */
 void homad_work(struct homad *d, struct homad_work *work);
 /** homad_worker_start() - begin the thread, with the privileges that homad has now. */
 int homad_worker_start(struct homad *d, char *err, size_t errlen);
-/** homad_worker_stop() - all that was given is done when this returns. */
+/** homad_worker_stop() - end the thread; all work that was given is done when this
+ * returns. */
 void homad_worker_stop(struct homad *d);
 
 #endif
