@@ -155,6 +155,66 @@ static void turns__asked_for_are_not_free(void **state)
 	free(other);
 }
 
+/* To end all RPCs walks through all of an attachment's slots, so it costs a whole turn. */
+static void turns__to_end_all_costs_a_turn(void **state)
+{
+	struct homad_polled *greedy = user_new(), *modest = user_new();
+	const struct homa_sqe all = { .op = HOMA_SQE_ABORT };
+	struct bed *bed = bed_new();
+	struct side *his[MANY], *mine = program(bed, modest);
+	u32 i, n;
+
+	(void)state;
+	for (i = 0; i < MANY; i++) {
+		his[i] = program(bed, greedy);
+		for (n = 0; n < FULL; n++)
+			submit(his[i], &all);
+		homad_poll_app(bed->t, &his[i]->app);
+	}
+	submit_aborts(bed, mine, FULL);
+	while (mine->app.sq_head[0] < FULL) {
+		homad_commands(bed->t);
+		assert_true(taken(his, MANY) <=
+			    mine->app.sq_head[0] / HOMAD_TURN + 2);
+	}
+	for (i = 0; i < MANY; i++)
+		end(bed, his[i]);
+	end(bed, mine);
+	bed_free(bed);
+	free(greedy);
+	free(modest);
+}
+
+/* Homad may copy messages of up to 16 KiB itself, so they take more of a turn. */
+static void turns__copied_bytes_count(void **state)
+{
+	struct homad_polled *user = user_new();
+	struct bed *bed = bed_new();
+	struct side *a = program(bed, user);
+	/* The slot is empty, as if the client had given up, so nothing is sent. */
+	struct homa_sqe reply = {
+		.op = HOMA_SQE_REPLY,
+		.token = 1u << 16,
+		.offset = HOMA_SHM_SQS * HOMA_SHM_STAGE,
+		.length = HOMAD_DIRECT_MAX,
+	};
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 8; i++)
+		submit(a, &reply);
+	/* 128 KiB are half of the bytes of a turn, 8 commands a quarter of its commands. */
+	assert_int_equal(homad_look_at_rings(bed->t, &a->app), HOMAD_TURN / 2);
+	assert_int_equal(a->app.sq_head[0], 8);
+	/* Longer ones are sent from where they lie. */
+	reply.length++;
+	submit(a, &reply);
+	assert_int_equal(homad_look_at_rings(bed->t, &a->app), 1);
+	end(bed, a);
+	bed_free(bed);
+	free(user);
+}
+
 static void turns__who_is_alone_is_not_limited(void **state)
 {
 	struct homad_polled *user = user_new();
@@ -270,6 +330,8 @@ int main(void)
 		cmocka_unit_test(turns__users_share_and_not_their_attachments),
 		cmocka_unit_test(turns__of_one_who_gives_back_much),
 		cmocka_unit_test(turns__asked_for_are_not_free),
+		cmocka_unit_test(turns__to_end_all_costs_a_turn),
+		cmocka_unit_test(turns__copied_bytes_count),
 		cmocka_unit_test(turns__who_is_alone_is_not_limited),
 		cmocka_unit_test(turns__nothing_is_saved_up),
 		cmocka_unit_test(

@@ -24,9 +24,6 @@
 #include "probes.h"
 #include "fast.h"
 
-/* The longest message that goes this way, bytes: a longer one gains nothing and holds others up. */
-#define DIRECT_MAX 16384u
-
 /* ---- room ---- */
 
 /* May an entry be put into the completion ring? */
@@ -319,7 +316,7 @@ bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 {
 	struct homad_app *server;
 
-	if (sqe->length > DIRECT_MAX || !t->d->config.direct ||
+	if (sqe->length > HOMAD_DIRECT_MAX || !t->d->config.direct ||
 	    unlikely(t->trace) || app->shut)
 		return false;
 	server = server_at(t, sqe->port, &send->dst);

@@ -92,7 +92,8 @@ const char *homad_command(struct homad_thread *t, struct homad_app *app,
 
 /* ---- rings.c: the submission and release rings ---- */
 /** homad_look_at_rings() - give @app a turn: see to pages that it gave back and to commands, so
- *  many that the others do not wait long. Returns how many pages and commands that was. */
+ *  many that the others do not wait long. Returns the number of pages and commands; a command
+ *  that took as long as several, or whose bytes homad copied, counts as several. */
 u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app);
 /** homad_rings_waiting() - true if something is in its rings, which the next look finds. */
 bool homad_rings_waiting(struct homad_app *app);
@@ -165,6 +166,9 @@ void homad_slot_free(struct homad_app *app, u64 token);
 void homad_slot_back(struct homad_thread *t, struct homad_app *app, u64 token);
 
 /* ---- direct.c: the short way between applications of this host ---- */
+/* Longest message that goes this way, in bytes: a longer one gains nothing and holds others
+ * up. */
+#define HOMAD_DIRECT_MAX 16384u
 /** homad_direct_request() - deliver @app's request to the server of this host that @send names,
  *  with the id that @send has, or any if that is 0. Returns false if it has to go through the
  *  engine this time. */

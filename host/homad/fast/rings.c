@@ -8,7 +8,7 @@
 #include "fast.h"
 #include "streams.h"
 
-/* In one turn so many bytes of messages are copied at most. */
+/* The most bytes of short messages in a turn, because homad copies them. */
 #define TURN_BYTES (256u << 10)
 #define TURN_RELEASES 256u
 
@@ -89,11 +89,14 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		if (unlikely(wrong))
 			break;
 		done++;
-		/* Ending everything is a turn's work by itself. */
-		*budget = sqe.op == HOMA_SQE_ABORT && !sqe.token ? 0 :
-								   *budget - 1;
-		if (sqe.flags & HOMA_SQE_COPY)
+		--*budget;
+		if (unlikely(sqe.op == HOMA_SQE_ABORT && !sqe.token)) {
+			/* To end everything is a turn's work. */
+			*budget = 0;
+			done += HOMAD_TURN;
+		} else if (sqe.length <= HOMAD_DIRECT_MAX) {
 			*bytes -= homa_min_u32(*bytes, sqe.length);
+		}
 	}
 	if (unlikely(wrong))
 		*budget = refused(t, app, which, wrong);
@@ -192,6 +195,13 @@ HOMA_RARE static void look_at_held_back(struct homad_thread *t,
 		homad_direct_retry(t, app);
 }
 
+/* Returns the number of commands that are as much of a turn as the bytes copied in one that
+ * left @bytes. */
+static u32 as_commands(u32 bytes)
+{
+	return (TURN_BYTES - bytes) / (TURN_BYTES / HOMAD_TURN);
+}
+
 static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
 						  struct homad_app *app)
 {
@@ -222,7 +232,7 @@ static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
 		app->counters.budget_out++;
 		app->look_again = true;
 	}
-	return done;
+	return homa_max_u32(done, as_commands(bytes));
 }
 
 u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app)

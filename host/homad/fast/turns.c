@@ -4,9 +4,10 @@
  * attachments (deficit round robin, Shreedhar and Varghese 1995, twice): one with a
  * hundred attachments gets as much of a thread as one with a single attachment, when
  * both want more than there is. A look at an attachment's rings costs its user one unit
- * of credit, and what was done there one each, as much as a turn of commands at most: so
- * nobody owes more than he gets in the next round, and each user is looked at in each. A
- * user who is alone is not limited.
+ * of credit, and what was done there one each, as much as a turn of commands at most;
+ * bytes that homad copies and commands that take long count as several. So nobody owes
+ * more than he gets in the next round, and each user is looked at in each. A user who is
+ * alone is not limited.
  *
  * Whoever is quiet for a while is not polled any more and has to kick; so a round costs
  * as much as there are applications at work, not as there are attached.
