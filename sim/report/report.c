@@ -77,7 +77,7 @@ static void add_counts(cJSON *json, const struct sim *sim)
 {
 	const struct sim_stats *stats = sim->stats;
 	cJSON *item = cJSON_AddObjectToObject(json, "rpcs");
-	u64 failed = 0, censored = 0;
+	u64 failed = stats->incast_failed, censored = failed;
 	u32 i;
 
 	for (i = 0; i < HOMA_DECILES; i++) {
@@ -364,6 +364,7 @@ static void add_sizes(cJSON *json, const struct sim_stats *stats)
 	item = cJSON_AddObjectToObject(json, "incast");
 	add_hist(item, "slowdown", &stats->incast, SIM_SLOWDOWN_SCALE, false);
 	add_hist(item, "latency_ns", &stats->incast_latency, 1, false);
+	count(item, "failed", stats->incast_failed);
 }
 
 static void add_run_counts(cJSON *json, const struct sim *sim)

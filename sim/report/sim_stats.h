@@ -101,6 +101,7 @@ struct sim_reference {
  * @more: slowdown of longer messages, in 1/1000.
  * @incast: slowdown of messages of incast bursts, which are in no bin, in 1/1000.
  * @incast_latency: latency of messages of incast bursts, ns.
+ * @incast_failed: number of messages of incast bursts that were given up or not finished.
  * @causes: what delayed short messages.
  * @segment: message bytes in a full packet.
  * @measured: number of messages that were created to be measured.
@@ -125,6 +126,7 @@ struct sim_stats {
 	struct sim_bin bin[SIM_BINS];
 	struct homa_hist latency[HOMA_DECILES];
 	u64 failed[HOMA_DECILES], censored[HOMA_DECILES];
+	u64 incast_failed;
 	struct homa_hist one, more, incast, incast_latency;
 	struct sim_causes *causes;
 	u32 segment;

@@ -126,8 +126,12 @@ void sim_stats_failed(struct sim_stats *stats, const struct sim_msg *msg, u64 ps
 		stats->memory_errors++;
 	else
 		stats->other_errors++;
-	stats->failed[decile]++;
-	stats->censored[decile]++;
+	if (msg->incast) {
+		stats->incast_failed++;
+	} else {
+		stats->failed[decile]++;
+		stats->censored[decile]++;
+	}
 	/* The message would have taken at least as long as its age, and as on the idle
 	 * network. */
 	if (slowdown < SIM_SLOWDOWN_SCALE) {

@@ -122,6 +122,24 @@ static void failed__never_better_than_alone(void **state)
 	end(sim);
 }
 
+/* Messages of incast bursts have no size class, so they count in no decile. */
+static void failed__of_an_incast_is_in_no_decile(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim = world(&cfg);
+	struct sim_msg msg = message(100, 0);
+
+	(void)state;
+	msg.incast = true;
+	sim_stats_failed(sim->stats, &msg, 9 * SIM_US, 3 * SIM_US, ETIMEDOUT);
+	assert_int_equal(sim->stats->failed[0], 0);
+	assert_int_equal(sim->stats->censored[0], 0);
+	assert_int_equal(sim->stats->incast_failed, 1);
+	assert_int_equal(sim->stats->incast.count, 1);
+	assert_int_equal(sim->stats->timeouts, 1);
+	end(sim);
+}
+
 /* ---- Figure 11 ---- */
 
 /* 1,000 slowdowns, all different: exactly those from 98 % to 99.5 % count. */
@@ -372,6 +390,7 @@ int main(void)
 		cmocka_unit_test(record__last_quantile_has_a_bin),
 		cmocka_unit_test(record__one_packet_or_more),
 		cmocka_unit_test(failed__never_better_than_alone),
+		cmocka_unit_test(failed__of_an_incast_is_in_no_decile),
 		cmocka_unit_test(causes__of_the_98th_to_99_5th_percentile),
 		cmocka_unit_test(causes__shortest_fifth_in_one_packet),
 		cmocka_unit_test(trend__a_line),
