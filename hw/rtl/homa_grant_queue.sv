@@ -57,23 +57,23 @@ module homa_grant_queue #(
   logic moving, inserting;
   wire cell_t offered = {1'b1, op_key, op_birth, op_id, op_peer, op_blocked};
 
+  // A mark may come at any time.
+  function automatic cell_t marked(input cell_t c);
+    marked = c;
+    if (mark_valid && c.peer == mark_peer) marked.blocked = mark_blocked;
+  endfunction
+
   assign full = cells[DEPTH-1].valid;
-  assign op_ready = !moving && !mark_valid;
+  assign op_ready = !moving;
   wire take = op_valid && op_ready;
 
   always_ff @(posedge clk) begin
     moving <= take && !rst && !(op_insert && full);
     if (take) begin
-      entry <= offered;
+      entry <= marked(offered);
       inserting <= op_insert;
     end
   end
-
-  // A mark may come while an entry moves.
-  function automatic cell_t marked(input cell_t c);
-    marked = c;
-    if (mark_valid && c.peer == mark_peer) marked.blocked = mark_blocked;
-  endfunction
 
   // A loop and not a cell of its own for each: the simulator's code is much shorter so.
   always_ff @(posedge clk)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The C code as the oracle, through cffi (hw_oracle.h, hw_ends.h)."""
+"""The C code as the oracle, through cffi (hw_oracle.h, hw_ends.h, hw_grant.h)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from cffi import FFI
 
-HEADERS = [Path(__file__).with_name(name) for name in ("hw_oracle.h", "hw_ends.h")]
+HEADERS = [Path(__file__).with_name(f"hw_{name}.h") for name in ("oracle", "ends", "grant")]
 FIELDS = "error type hdr_len sport dport sender_id offset length incoming level".split()
 
 

@@ -39,6 +39,7 @@ _PARSER = ("homa_parse_l3", "homa_parse_ext", "homa_parse_l4", "homa_parse_body"
 _CLASSIFY = ("homa_toeplitz", "homa_least", "homa_rss")
 _LSO = ("homa_segment_head", "homa_segment", "homa_frame_fifo", "homa_turns")
 _LRO = ("homa_lro_pkg", "homa_lro_judge", "homa_lro_store", "homa_lro_table", "homa_lro_emit")
+_GRANT = ("homa_grant_pkg", "homa_grant_queue", "homa_grant_slots", "homa_grant_window")
 _NIC = (
     *("homa_classify", "homa_lso", "homa_lro", "homa_lead", "homa_receive", "homa_clock"),
     *("homa_pace", "homa_axil", "homa_registers", "homa_stats"),
@@ -56,6 +57,14 @@ BLOCKS = {
             "homa_grant_queue",
             (),
             ("test_grant_queue",),
+            parameter="DEPTH",
+            sizes=GRANT_DEPTHS,
+            smoke={64: 10_000},
+        ),
+        Block(
+            "homa_grant",
+            _GRANT,
+            ("test_grant",),
             parameter="DEPTH",
             sizes=GRANT_DEPTHS,
             smoke={64: 10_000},
