@@ -19,7 +19,7 @@ static struct homa_range *homa_ranges_take(struct homa_rangeset *set,
 	return gap;
 }
 
-static void homa_ranges_give(struct homa_rangeset *set,
+static void homa_ranges_drop(struct homa_rangeset *set,
 			     struct homa_range **link, struct homa_range **spare)
 {
 	struct homa_range *gap = *link;
@@ -33,7 +33,7 @@ static void homa_ranges_give(struct homa_rangeset *set,
 void homa_ranges_release(struct homa_rangeset *set, struct homa_range **spare)
 {
 	while (set->first)
-		homa_ranges_give(set, &set->first, spare);
+		homa_ranges_drop(set, &set->first, spare);
 	set->end = 0;
 }
 
@@ -101,7 +101,7 @@ int homa_ranges_add_slow(struct homa_rangeset *set, u32 start, u32 end,
 		first = homa_min_u32(first, from);
 		last = to;
 		if (from == gap->start && to == gap->end) {
-			homa_ranges_give(set, link, spare);
+			homa_ranges_drop(set, link, spare);
 			continue;
 		}
 		if (from == gap->start)

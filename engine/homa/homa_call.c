@@ -235,7 +235,7 @@ int homa_rx_take(struct homa_ctx *ctx, struct homa_handle handle,
 		err = -HOMA_EINVAL;
 		goto out;
 	}
-	homa_rpc_give(ctx, rpc, info);
+	homa_rpc_deliver(ctx, rpc, info);
 out:
 	homa_unlock(&shard->lock);
 	if (ctx->num_ctrl)

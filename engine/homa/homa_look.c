@@ -51,7 +51,7 @@ static void homa_look_fill(struct homa_rpc *rpc, struct homa_rpc_look *look)
 	look->rx_received = HOMA_READ_ONCE(rpc->in.received);
 	look->rx_granted = HOMA_READ_ONCE(rpc->in.granted);
 	look->rx_gaps = rpc->ranges.gaps;
-	/* A message that was given away came without ranges. */
+	/* A message that was delivered whole came without ranges. */
 	look->rx_gap_bytes = rpc->ranges.end -
 			     homa_min_u32(rpc->ranges.end, look->rx_received);
 	look->is_private = rpc->flags & HOMA_RPC_PRIVATE;

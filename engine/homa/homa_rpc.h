@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * RPCs: one at each end, in a table that is divided into shards. What follows is by
- * file: how an RPC is found and made, how it ends, how its message is given away.
+ * file: how an RPC is found and made, how it ends, how its message becomes the application's.
  */
 #ifndef HOMA_RPC_H
 #define HOMA_RPC_H
@@ -307,11 +307,11 @@ void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc);
  * locked. */
 void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc);
 
-/* ---- homa_give.c: its message becomes the application's; shard locked ---- */
+/* ---- homa_deliver.c: its message becomes the application's; shard locked ---- */
 
 /* Hands a READY message or a FAILED error to the host in @info. */
-void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
-		   struct homa_msg_info *info);
+void homa_rpc_deliver(struct homa_ctx *ctx, struct homa_rpc *rpc,
+		      struct homa_msg_info *info);
 /* Notes that the application has taken a request. */
 void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* Ends a client's RPC whose response the application has taken. */

@@ -350,7 +350,7 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 		     HOMA_READ_ONCE(ctx->engine->prio.version)))
 		homa_rx_cutoffs_stale(ctx, rpc);
 	if (in->whole) {
-		if (homa_rx_give(ctx, rpc, pkt))
+		if (homa_rx_deliver_whole(ctx, rpc, pkt))
 			return;
 		if (!homa_wheel_linked(&rpc->timer))
 			homa_rx_arm(ctx, rpc);

@@ -34,10 +34,10 @@ bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
 /* Works off acks that came with DATA; no lock held. */
 void homa_rx_owed(struct homa_ctx *ctx);
 
-/* homa_give.c: gives @rpc's message away if all of it is in @pkt and it may be given at
+/* homa_deliver.c: delivers @rpc's message if all of it is in @pkt and it may be delivered at
  * once; false: it goes the usual way. */
-bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
-		  struct homa_rx_pkt *pkt);
+bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			   struct homa_rx_pkt *pkt);
 
 /* homa_rx_ctrl.c */
 /* Makes room for an answer to a packet about an RPC that does not exist here. */

@@ -43,7 +43,7 @@ int homa_rx_finish(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 	rpc->copied += pkt->fresh;
 	if (rpc->copied == rpc->in.length && rpc->state == HOMA_RPC_INCOMING) {
 		homa_rx_ready(ctx, rpc);
-		homa_rpc_give(ctx, rpc, info);
+		homa_rpc_deliver(ctx, rpc, info);
 		done = 1;
 	}
 	homa_unlock(&rpc->shard->lock);

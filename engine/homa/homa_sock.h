@@ -34,8 +34,8 @@ struct homa_sock {
 	/* True once homa_sock_close() has begun. Sock lock; read without it. */
 	bool closing;
 	/* True if messages of one packet are handed to the application at once, see
-	 * homa_sock_give(); read without a lock. */
-	bool give;
+	 * homa_sock_deliver_whole(); read without a lock. */
+	bool deliver_whole;
 	/* True while DATA for the socket is dropped, see homa_sock_refuse(); read without a
 	 * lock. */
 	bool refuse;

@@ -210,8 +210,8 @@ static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc
 
 /* Gives back all of @rpc's pages, and forgets what came of it; false: not now. Shard
  * locked. */
-static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			       u64 penalty)
+static bool homa_rpc_drop_pages(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				u64 penalty)
 {
 	struct homa_grantee *in = &rpc->in;
 	struct homa_sock *sock = rpc->sock;
@@ -289,7 +289,7 @@ static bool homa_sock_reclaim(struct homa_ctx *ctx, struct homa_sock *sock,
 			began = rpc;
 		homa_lock(&rpc->shard->lock);
 		gave = !round && homa_rpc_idle(ctx, rpc, &first, &penalty) &&
-		       homa_rpc_give_back(ctx, rpc, penalty);
+		       homa_rpc_drop_pages(ctx, rpc, penalty);
 		homa_unlock(&rpc->shard->lock);
 		homa_rpc_put(ctx, rpc);
 		if (gave)

@@ -131,7 +131,7 @@ static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 /* ---- one RPC's deadline ---- */
 
-static void homa_rpc_give_up(struct homa_ctx *ctx, struct homa_rpc *rpc)
+static void homa_rpc_abandon(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	homa_count(ctx, HOMA_M_rpc_timeouts, 1);
 	if (homa_rpc_is_client(rpc)) {
@@ -247,7 +247,7 @@ static u64 homa_untaken_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	u64 since = homa_max_u64(heard, HOMA_READ_ONCE(rpc->peer->heard_at));
 
 	if (homa_rpc_is_lost(ctx, rpc, homa_since(ctx->now, since))) {
-		homa_rpc_give_up(ctx, rpc);
+		homa_rpc_abandon(ctx, rpc);
 		return 0;
 	}
 	if (rpc->flags & HOMA_RPC_BUSY) {
@@ -273,7 +273,7 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	if (rpc->state == HOMA_RPC_READY && !homa_rpc_is_client(rpc))
 		return homa_untaken_deadline(ctx, rpc);
 	if (homa_request_is_stale(ctx, rpc)) {
-		homa_rpc_give_up(ctx, rpc);
+		homa_rpc_abandon(ctx, rpc);
 		return 0;
 	}
 	if (!homa_rpc_waits_for(ctx, rpc, &question, &base)) {
@@ -284,7 +284,7 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	if (rpc->state == HOMA_RPC_OUTGOING)
 		since = homa_max_u64(since, HOMA_READ_ONCE(rpc->out.sent_at));
 	if (homa_rpc_is_lost(ctx, rpc, homa_since(ctx->now, since))) {
-		homa_rpc_give_up(ctx, rpc);
+		homa_rpc_abandon(ctx, rpc);
 		return 0;
 	}
 	if (question == HOMA_ASK_MISSING)

@@ -191,7 +191,7 @@ enum homa_verdict {
 	HOMA_RX_DROP,	     /* it was dropped; homa_rx_pkt.reason says why */
 	HOMA_RX_DATA, /* the host copies payload, then calls homa_rx_copied() */
 	HOMA_RX_NO_LISTENER, /* the host should answer "port unreachable" */
-	HOMA_RX_MESSAGE,     /* it is a whole message; see homa_sock_give() */
+	HOMA_RX_MESSAGE, /* it is a whole message; see homa_sock_deliver_whole() */
 };
 
 /*

@@ -147,7 +147,7 @@ struct tas_cubic {
  * @next_at: time before which no more bytes may leave, in ns.
  * @rate: rate at which bytes leave, in bytes per second; 0: it is not known yet, and nothing
  *	is held back.
- * @given: rate that tas_set_rate() asked for under TAS_CONSTANT, in bytes per second; 0: the
+ * @asked: rate that tas_set_rate() asked for under TAS_CONSTANT, in bytes per second; 0: the
  *	setting rate_kbps counts.
  * @begun_at: time at which the control interval began or will begin, in ns. The engine
  *	counts in tas_flow.acked the bytes acknowledged since, and in tas_conn.marked those of
@@ -166,7 +166,7 @@ struct tas_rate {
 	struct homa_wheel_node node;
 	u64 next_at;
 	u64 rate;
-	u64 given;
+	u64 asked;
 	u64 begun_at;
 	u64 rtt, rtt_before, rtt_least;
 	s64 gradient;

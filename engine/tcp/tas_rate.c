@@ -93,7 +93,7 @@ void tas_rate_begin(struct tas_engine *engine, struct tas_conn *conn)
 	begin_interval(conn, engine->now + round_trip(conn));
 	r->rate = first_rate(engine, conn);
 	if (conn->control == TAS_CONSTANT)
-		r->rate = r->given ? r->given : engine->params.rate_kbps * 125ull;
+		r->rate = r->asked ? r->asked : engine->params.rate_kbps * 125ull;
 	if (r->rate)
 		r->rate = within(r->rate);
 	tas_rate_window(conn);
@@ -170,7 +170,7 @@ static u64 constant(struct tas_engine *engine, struct tas_conn *conn)
 {
 	const struct tas_rate *r = &conn->rate;
 
-	return r->given ? r->given : engine->params.rate_kbps * 125ull;
+	return r->asked ? r->asked : engine->params.rate_kbps * 125ull;
 }
 
 const struct tas_congestion tas_constant = {
@@ -181,8 +181,8 @@ int tas_set_rate(struct tas_conn *conn, u64 rate)
 {
 	if (rate && rate < TAS_RATE_LEAST)
 		return TAS_EINVAL;
-	conn->rate.given = homa_min_u64(rate, RATE_MOST);
+	conn->rate.asked = homa_min_u64(rate, RATE_MOST);
 	if (conn->control == TAS_CONSTANT && rate)
-		conn->rate.rate = conn->rate.given;
+		conn->rate.rate = conn->rate.asked;
 	return 0;
 }

@@ -48,7 +48,7 @@ void homa_gate_wake(struct homa_gate *gate)
 	futex(&gate->word, FUTEX_WAKE, 1, NULL);
 }
 
-void homa_gate_give_way_slow(struct homa_gate *gate)
+void homa_gate_yield_slow(struct homa_gate *gate)
 {
 	u32 before = __atomic_load_n(&gate->wanted, __ATOMIC_RELAXED);
 	int i;

@@ -3,7 +3,7 @@
  * A mutex for a resource that one thread uses in a tight loop while others
  * need it now and then, for a microsecond: the engine. Whoever holds it sees
  * cheaply that somebody waits (homa_gate_wanted()) and gives way between two
- * rounds (homa_gate_give_way()); whoever waits yields the processor for a
+ * rounds (homa_gate_yield()); whoever waits yields the processor for a
  * while before it sleeps, because a wake-up costs far more than the wait.
  */
 #ifndef HOMA_GATE_H
@@ -24,7 +24,7 @@ struct homa_gate {
 
 void homa_gate_lock_slow(struct homa_gate *gate);
 void homa_gate_wake(struct homa_gate *gate);
-void homa_gate_give_way_slow(struct homa_gate *gate);
+void homa_gate_yield_slow(struct homa_gate *gate);
 
 static inline bool homa_gate_trylock(struct homa_gate *gate)
 {
@@ -51,11 +51,11 @@ static inline bool homa_gate_wanted(const struct homa_gate *gate)
 	return __atomic_load_n(&gate->wanted, __ATOMIC_RELAXED) != 0;
 }
 
-/** homa_gate_give_way() - the holder lets the others go first, then holds again. */
-static inline void homa_gate_give_way(struct homa_gate *gate)
+/** homa_gate_yield() - the holder lets the others go first, then holds again. */
+static inline void homa_gate_yield(struct homa_gate *gate)
 {
 	if (unlikely(homa_gate_wanted(gate)))
-		homa_gate_give_way_slow(gate);
+		homa_gate_yield_slow(gate);
 }
 
 /**

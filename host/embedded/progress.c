@@ -94,7 +94,7 @@ static void progress_step(struct homa_emb *e)
 		e->counters.progress_takeovers++;
 		p->tick_ns = TICK_MIN_NS;
 		while (!take_over(e))
-			homa_gate_give_way(&e->lock);
+			homa_gate_yield(&e->lock);
 		if (!e->poller)
 			return;
 		absent(e);

@@ -79,7 +79,7 @@ static int poll_step(struct homa_emb *e, u64 *busy_at, u64 until)
 		done = homa_emb_round(e);
 	if (done) {
 		*busy_at = e->ctx.now;
-		homa_gate_give_way(&e->lock);
+		homa_gate_yield(&e->lock);
 		/* A busy link must not make the caller late. */
 		return e->ctx.now >= until ? -EAGAIN : 0;
 	}

@@ -283,8 +283,8 @@ static inline bool homak_rx_has_data(const struct homa_rx_pkt *pkt)
  */
 void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
 		      struct sk_buff *skb, u32 at);
-/** homak_given_add() - does the same for verdict HOMA_RX_MESSAGE; one_packet.c. */
-void homak_given_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
+/** homak_whole_add() - does the same for verdict HOMA_RX_MESSAGE; one_packet.c. */
+void homak_whole_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
 		     struct sk_buff *skb, u32 at);
 /** homak_inbox_event() - is told that a message is complete or that an RPC failed. It takes
  *  over the hold of event->rpc. */

@@ -102,11 +102,11 @@ static inline struct homak_rx_cb *homak_rx_cb(struct sk_buff *skb)
 }
 
 /*
- * struct homak_given_cb - the same for a packet that is a whole message, which the engine
+ * struct homak_whole_cb - the same for a packet that is a whole message, which the engine
  * gave away with it: what recvmsg() says of the message. The kind follows from the id,
  * which is odd at servers.
  */
-struct homak_given_cb {
+struct homak_whole_cb {
 	/* The RPC's id on this side, and the application's cookie if this is its client. */
 	u64 id;
 	u64 cookie;
@@ -123,10 +123,10 @@ struct homak_given_cb {
 	u16 port;
 };
 
-static inline struct homak_given_cb *homak_given_cb(struct sk_buff *skb)
+static inline struct homak_whole_cb *homak_whole_cb(struct sk_buff *skb)
 {
-	BUILD_BUG_ON(sizeof(struct homak_given_cb) > sizeof(skb->cb));
-	return (struct homak_given_cb *)skb->cb;
+	BUILD_BUG_ON(sizeof(struct homak_whole_cb) > sizeof(skb->cb));
+	return (struct homak_whole_cb *)skb->cb;
 }
 
 static inline struct homak_rpc *homak_rpc(struct homa_rpc *rpc)
@@ -148,7 +148,7 @@ struct homak_batch {
 /* Says what has become of a waiting thread. */
 enum homak_waited {
 	HOMAK_WAITS = 0,
-	/* It was handed an RPC to read, with packets: @given and @batch. */
+	/* It was handed an RPC to read, with packets: @handed and @batch. */
 	HOMAK_WAITED_RPC,
 	/* It was handed a whole message: @skb. */
 	HOMAK_WAITED_MESSAGE,
@@ -166,7 +166,7 @@ struct homak_waiter {
 	/* The thread, which is woken by this. */
 	struct task_struct *task;
 	/* The RPC that the thread was handed, with a hold, and the packets to copy. */
-	struct homak_rpc *given;
+	struct homak_rpc *handed;
 	struct homak_batch batch;
 	/* The message that the thread was handed. */
 	struct sk_buff *skb;
@@ -210,7 +210,7 @@ struct homak_sock {
 	/* The number of bytes that the RPCs in @partial have to copy. */
 	u32 partial_bytes;
 	/* True if the engine gives messages of one packet away with the packet. */
-	bool giving;
+	bool deliver_whole;
 	/* True if the engine refuses packets, because too many wait to be copied
 	 * (room.c). */
 	bool full;

@@ -110,23 +110,23 @@ void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
 /* ---- one_packet.c: messages that came whole ---- */
 
 /* number of messages that wait, about, above which no more are given */
-#define HOMAK_GIVEN_MOST 1024u
+#define HOMAK_WHOLE_MOST 1024u
 
-/** homak_given_take() - takes the next such message if it is its turn; NULL: it is not, or
+/** homak_whole_take() - takes the next such message if it is its turn; NULL: it is not, or
  *  there is none. The socket is locked. */
-struct sk_buff *homak_given_take(struct homak_sock *hsk);
-/** homak_given_free() - frees such a message, which was copied or is not wanted; in any
+struct sk_buff *homak_whole_take(struct homak_sock *hsk);
+/** homak_whole_free() - frees such a message, which was copied or is not wanted; in any
  *  context. */
-void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb);
+void homak_whole_free(struct homak_sock *hsk, struct sk_buff *skb);
 /**
- * homak_given_abort() - does the response to request @id wait to be received? @id 0: does
+ * homak_whole_abort() - does the response to request @id wait to be received? @id 0: does
  * any response? With @silent it is dropped. Between homak_enter() and homak_leave().
  */
-bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
+bool homak_whole_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
 		       bool silent);
-/** homak_given_purge() - frees messages of a closing socket, some in each call. Returns true
+/** homak_whole_purge() - frees messages of a closing socket, some in each call. Returns true
  *  while there are more. */
-bool homak_given_purge(struct homak_sock *hsk);
+bool homak_whole_purge(struct homak_sock *hsk);
 
 /* ---- room.c: packets that wait to be copied ---- */
 
@@ -135,10 +135,10 @@ bool homak_given_purge(struct homak_sock *hsk);
 void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
 		     const struct sk_buff *skb);
 /**
- * homak_room_give() - counts that @bytes of skbs wait no longer. The socket is not locked;
+ * homak_room_release() - counts that @bytes of skbs wait no longer. The socket is not locked;
  * in any context.
  */
-void homak_room_give(struct homak_sock *hsk, u32 bytes);
+void homak_room_release(struct homak_sock *hsk, u32 bytes);
 /**
  * homak_room_open() - opens the socket for packets, if there is room; called when it gets a
  * receive region, too.

@@ -91,7 +91,7 @@ static void homak_hand_over(struct homak_cpu *cpu, struct homak_waiter *waiter,
 	trace_homa_handoff(homa_rpc_handle(krpc->rpc).id, krpc->over,
 			   waiter->task);
 	homak_host_count(cpu, HOMAK_H_host_handoffs, 1);
-	waiter->given = krpc;
+	waiter->handed = krpc;
 	homak_rouse(waiter, HOMAK_WAITED_RPC);
 }
 
@@ -287,7 +287,7 @@ void homak_batch_free(struct homak_sock *hsk, struct homak_batch *batch)
 	}
 	batch->skbs = NULL;
 	if (truesize)
-		homak_room_give(hsk, truesize);
+		homak_room_release(hsk, truesize);
 }
 
 void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
@@ -379,7 +379,7 @@ static void homak_claim(struct homak_sock *hsk, struct homak_rpc *krpc,
 	homak_list_out(hsk, krpc);
 	krpc->on = HOMAK_LIST_READER;
 	homak_batch_take(krpc, &waiter->batch);
-	waiter->given = krpc;
+	waiter->handed = krpc;
 	waiter->what = HOMAK_WAITED_RPC;
 }
 
@@ -388,7 +388,7 @@ static void homak_find(struct homak_sock *hsk, struct homak_waiter *waiter)
 {
 	struct homak_rpc *krpc;
 
-	waiter->skb = homak_given_take(hsk);
+	waiter->skb = homak_whole_take(hsk);
 	if (waiter->skb) {
 		waiter->what = HOMAK_WAITED_MESSAGE;
 		return;

@@ -173,7 +173,7 @@ static int homak_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
 	int err = -EINVAL;
 
 	if (!rpc)
-		return homak_given_abort(cpu, hsk, id, !error) ? 0 : err;
+		return homak_whole_abort(cpu, hsk, id, !error) ? 0 : err;
 	if (homa_rpc_sock(rpc) == hsk->engine_sock)
 		err = homa_rpc_abort(&cpu->ctx, homa_rpc_handle(rpc), error);
 	if (!err && !error)
@@ -219,7 +219,7 @@ static int homak_abort_all(struct homak_sock *hsk, int error)
 		cpu = homak_enter_wait(hsk->hnet);
 		if (!cpu)
 			return -ENETDOWN;
-		more = homak_given_abort(cpu, hsk, 0, true);
+		more = homak_whole_abort(cpu, hsk, 0, true);
 		homak_leave(cpu);
 		cond_resched();
 	}

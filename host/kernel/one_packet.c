@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Messages that came whole in one packet. The engine gives them away as it receives
- * them (homa_sock_give()), so the softirq is done with the RPC, and the skb goes to a
+ * Messages that came whole in one packet. The engine delivers them as it receives
+ * them (homa_sock_deliver_whole()), so the softirq is done with the RPC, and the skb goes to a
  * reader as a message: what recvmsg() must say of it is in its cb. The reader
  * copies, and enters no engine. Most messages of most workloads are of this
  * kind.
  *
  * They are short, so they go before longer messages that are ready, but not for
- * ever. When many of them wait, or many packets to be copied, the engine stops giving
+ * ever. When many of them wait, or many packets to be copied, the engine stops doing
  * (room.c): then the way over the RPC's queue (inbox.c) applies, where a packet can be
  * refused, and a request that its client has forgotten is found out.
  *
@@ -19,24 +19,24 @@
 #include "homa_trace.h"
 
 /* messages that are taken in a row before a longer one's turn */
-#define HOMAK_GIVEN_RUN 8u
-#define HOMAK_GIVEN_PURGE 64
+#define HOMAK_WHOLE_RUN 8u
+#define HOMAK_WHOLE_PURGE 64
 /* most messages that are looked at to find one to abort */
-#define HOMAK_GIVEN_LOOKS (HOMAK_GIVEN_MOST + 64)
+#define HOMAK_WHOLE_LOOKS (HOMAK_WHOLE_MOST + 64)
 
-void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb)
+void homak_whole_free(struct homak_sock *hsk, struct sk_buff *skb)
 {
 	u32 truesize = skb->truesize;
 
 	consume_skb(skb);
-	homak_room_give(hsk, truesize);
+	homak_room_release(hsk, truesize);
 }
 
 /* ---- in ---- */
 
 /* Gives page and RPC of a request back, because this socket's family cannot tell the
  * address of its peer. */
-static void homak_given_undo(struct homak_cpu *cpu,
+static void homak_whole_undo(struct homak_cpu *cpu,
 			     const struct homa_rx_message *m)
 {
 	homa_pool_release(&cpu->ctx, m->sock, &m->page, 1);
@@ -44,7 +44,7 @@ static void homak_given_undo(struct homak_cpu *cpu,
 	homa_sock_taken(m->sock, 1);
 }
 
-static void homak_given_trace(const struct homa_rx_message *m)
+static void homak_whole_trace(const struct homa_rx_message *m)
 {
 	struct homa_event event = {
 		.kind = m->kind,
@@ -56,7 +56,7 @@ static void homak_given_trace(const struct homa_rx_message *m)
 
 /* Hands a message to a thread that waits, or keeps it for later ones. Returns true if
  * threads in poll() have to be told. */
-static bool homak_given_place(struct homak_cpu *cpu, struct homak_sock *hsk,
+static bool homak_whole_place(struct homak_cpu *cpu, struct homak_sock *hsk,
 			      struct homa_sock *engine_sock, struct sk_buff *skb)
 {
 	struct homak_waiter *waiter = homak_waiter_pick(hsk);
@@ -67,19 +67,19 @@ static bool homak_given_place(struct homak_cpu *cpu, struct homak_sock *hsk,
 	if (!waiter)
 		return true;
 	list_del_init(&waiter->list);
-	trace_homa_handoff(homak_given_cb(skb)->id, true, waiter->task);
+	trace_homa_handoff(homak_whole_cb(skb)->id, true, waiter->task);
 	homak_host_count(cpu, HOMAK_H_host_handoffs, 1);
 	waiter->skb = skb;
 	homak_rouse(waiter, HOMAK_WAITED_MESSAGE);
 	return false;
 }
 
-void homak_given_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
+void homak_whole_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
 		     struct sk_buff *skb, u32 at)
 {
 	const struct homa_rx_message *m = &pkt->message;
 	struct homak_sock *hsk = homak_sock_of(m->sock);
-	struct homak_given_cb *cb = homak_given_cb(skb);
+	struct homak_whole_cb *cb = homak_whole_cb(skb);
 	bool keep = false, tell = false;
 
 	cb->id = m->handle.id;
@@ -91,16 +91,16 @@ void homak_given_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
 	cb->encap = pkt->src->encap;
 	cb->port = m->peer_port;
 	if (trace_homa_msg_ready_enabled())
-		homak_given_trace(m);
+		homak_whole_trace(m);
 	if (unlikely(m->kind == HOMA_EV_REQUEST &&
 		     !homak_name_fits(hsk, pkt->src))) {
-		homak_given_undo(cpu, m);
+		homak_whole_undo(cpu, m);
 	} else {
 		spin_lock(&hsk->lock);
 		/* Closing the socket ends its RPCs and frees its pages. */
 		keep = !hsk->shutdown;
 		if (likely(keep))
-			tell = homak_given_place(cpu, hsk, m->sock, skb);
+			tell = homak_whole_place(cpu, hsk, m->sock, skb);
 		spin_unlock(&hsk->lock);
 	}
 	if (unlikely(!keep)) {
@@ -114,9 +114,9 @@ void homak_given_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
 
 /* ---- out ---- */
 
-struct sk_buff *homak_given_take(struct homak_sock *hsk)
+struct sk_buff *homak_whole_take(struct homak_sock *hsk)
 {
-	if (unlikely(hsk->run >= HOMAK_GIVEN_RUN) && !list_empty(&hsk->ready)) {
+	if (unlikely(hsk->run >= HOMAK_WHOLE_RUN) && !list_empty(&hsk->ready)) {
 		hsk->run = 0;
 		return NULL;
 	}
@@ -128,7 +128,7 @@ struct sk_buff *homak_given_take(struct homak_sock *hsk)
  * the message is received. The newest is looked at first, because an application that
  * aborts has often just sent the request. Strangers may fill the list with requests, so no
  * more than the last 1,024 messages are looked at. */
-bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
+bool homak_whole_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
 		       bool silent)
 {
 	struct sk_buff_head gone;
@@ -139,9 +139,9 @@ bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
 	__skb_queue_head_init(&gone);
 	spin_lock(&hsk->lock);
 	skb_queue_reverse_walk_safe(&hsk->messages, skb, tmp) {
-		const u64 its = homak_given_cb(skb)->id;
+		const u64 its = homak_whole_cb(skb)->id;
 
-		if (looks++ == HOMAK_GIVEN_LOOKS)
+		if (looks++ == HOMAK_WHOLE_LOOKS)
 			break;
 		if (its & 1 || (id && its != id))
 			continue;
@@ -155,25 +155,25 @@ bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
 	}
 	spin_unlock(&hsk->lock);
 	while ((skb = __skb_dequeue(&gone))) {
-		page = homak_given_cb(skb)->page;
-		homak_given_free(hsk, skb);
+		page = homak_whole_cb(skb)->page;
+		homak_whole_free(hsk, skb);
 		homa_pool_release(&cpu->ctx, hsk->engine_sock, &page, 1);
 	}
 	return found;
 }
 
-bool homak_given_purge(struct homak_sock *hsk)
+bool homak_whole_purge(struct homak_sock *hsk)
 {
 	struct sk_buff *skb;
 	int i;
 
-	for (i = 0; i < HOMAK_GIVEN_PURGE; i++) {
+	for (i = 0; i < HOMAK_WHOLE_PURGE; i++) {
 		spin_lock(&hsk->lock);
 		skb = __skb_dequeue(&hsk->messages);
 		spin_unlock(&hsk->lock);
 		if (!skb)
 			return false;
-		homak_given_free(hsk, skb);
+		homak_whole_free(hsk, skb);
 	}
 	return true;
 }

@@ -209,7 +209,7 @@ int homak_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
 				"setsockopt: Homa has no such option");
 }
 
-static int homak_give_option(const void *from, int size, char __user *value,
+static int homak_copy_option(const void *from, int size, char __user *value,
 			     int __user *len)
 {
 	int room;
@@ -233,7 +233,7 @@ int homak_getsockopt(struct socket *sock, int level, int name,
 	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY &&
 	    sock->sk->sk_family == AF_INET6) {
 		number = ipv6_only_sock(sock->sk);
-		return homak_give_option(&number, sizeof(number), value, len);
+		return homak_copy_option(&number, sizeof(number), value, len);
 	}
 	if (level != IPPROTO_HOMA)
 		return -ENOPROTOOPT;
@@ -246,10 +246,10 @@ int homak_getsockopt(struct socket *sock, int level, int name,
 			args.length = hsk->region_size;
 		}
 		release_sock(sock->sk);
-		return homak_give_option(&args, sizeof(args), value, len);
+		return homak_copy_option(&args, sizeof(args), value, len);
 	case SO_HOMA_SERVER:
 		number = READ_ONCE(hsk->server);
-		return homak_give_option(&number, sizeof(number), value, len);
+		return homak_copy_option(&number, sizeof(number), value, len);
 	}
 	return homak_error_text(hsk, -ENOPROTOOPT,
 				"getsockopt: Homa has no such option");

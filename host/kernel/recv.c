@@ -235,7 +235,7 @@ static int homak_read(struct homak_sock *hsk, struct homak_rpc *krpc,
 
 /* ---- pages and messages back ---- */
 
-static int homak_give_back(struct homak_sock *hsk, const u32 *pages, u32 num)
+static int homak_return_pages(struct homak_sock *hsk, const u32 *pages, u32 num)
 {
 	struct homak_cpu *cpu;
 	int rc;
@@ -266,7 +266,7 @@ static void homak_receipt_undo(struct homak_sock *hsk,
 	struct homa_rpc *rpc;
 	struct homak_cpu *cpu;
 
-	homak_give_back(hsk, info->pages, info->num_pages);
+	homak_return_pages(hsk, info->pages, info->num_pages);
 	if (info->kind != HOMA_EV_REQUEST)
 		return;
 	cpu = homak_enter_wait(hsk->hnet);
@@ -298,7 +298,7 @@ static int homak_lost(struct homak_sock *hsk, struct homak_receipt *r, int err)
 static int homak_read_message(struct homak_sock *hsk, struct sk_buff *skb,
 			      struct homak_receipt *r)
 {
-	const struct homak_given_cb *cb = homak_given_cb(skb);
+	const struct homak_whole_cb *cb = homak_whole_cb(skb);
 	struct homa_msg_info *info = &r->info;
 	int err;
 
@@ -318,7 +318,7 @@ static int homak_read_message(struct homak_sock *hsk, struct sk_buff *skb,
 			       cb->length);
 	if (info->kind == HOMA_EV_REQUEST)
 		homa_sock_taken(hsk->engine_sock, 1);
-	homak_given_free(hsk, skb);
+	homak_whole_free(hsk, skb);
 	if (r->how != HOMAK_H_COUNT)
 		homak_host_count_at(hsk->hnet, r->how, 1);
 	homak_host_count_at(hsk->hnet, HOMAK_H_host_copied_bytes, info->length);
@@ -351,7 +351,7 @@ static int homak_receive_shared(struct homak_sock *hsk, struct homak_receipt *r)
 			return homak_read_message(hsk, waiter.skb, r);
 		if (waiter.what != HOMAK_WAITED_RPC)
 			continue;
-		rc = homak_read(hsk, waiter.given, &waiter.batch, r);
+		rc = homak_read(hsk, waiter.handed, &waiter.batch, r);
 		if (rc)
 			return rc;
 	}
@@ -519,7 +519,7 @@ int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
 	rc = homak_receipt_check(hsk, &r);
 	if (rc)
 		return homak_receipt_none(msg, &r, rc);
-	rc = homak_give_back(hsk, r.args.bpage_offsets, r.args.num_bpages);
+	rc = homak_return_pages(hsk, r.args.bpage_offsets, r.args.num_bpages);
 	r.args.num_bpages = 0;
 	if (!rc)
 		rc = r.args.id ? homak_receive_private(hsk, &r) :

@@ -4,8 +4,8 @@
  * the receive region has pages: so they have a limit of their own, which SO_RCVBUF
  * sets, or else follows from the region.
  *
- * Above half of it, or when many messages wait that the engine gave away (one_packet.c), it
- * gives no more of them, so that every packet can be refused. Above all of it packets
+ * Above half of it, or when many messages wait that the engine delivered whole (one_packet.c), it
+ * delivers no more of them so, so that every packet can be refused. Above all of it packets
  * are refused before the engine has accepted their payload: they are losses like any
  * other, the RPC goes on, and its peer is asked again. What other CPUs are receiving at
  * that moment still comes in, which is a few packets each.
@@ -20,7 +20,8 @@
  * refuses packets; that of a memory cgroup does not, because Linux lets charges pass it that
  * cannot wait, and makes the cgroup's programs pay for them.
  *
- * Giving and refusing are switches of the engine's socket that are set here under homak_sock.lock.
+ * Delivering whole messages and refusing are switches of the engine's socket that are set here
+ * under homak_sock.lock.
  * Who takes room adds, and then looks at the switches; who gives it back subtracts,
  * and then looks: one of the two sees what the other has done.
  */
@@ -111,12 +112,12 @@ void homak_pay_end(struct sock *sk)
 
 /* Writes both switches where the engine reads them. The socket is locked. */
 static void homak_room_switch(struct homak_sock *hsk,
-			      struct homa_sock *engine_sock, bool giving,
+			      struct homa_sock *engine_sock, bool deliver_whole,
 			      bool full)
 {
-	WRITE_ONCE(hsk->giving, giving);
+	WRITE_ONCE(hsk->deliver_whole, deliver_whole);
 	WRITE_ONCE(hsk->full, full);
-	homa_sock_give(engine_sock, giving);
+	homa_sock_deliver_whole(engine_sock, deliver_whole);
 	homa_sock_refuse(engine_sock, full);
 }
 
@@ -125,18 +126,18 @@ static void homak_room_look(struct homak_sock *hsk, struct homa_sock *engine_soc
 {
 	u32 limit = homak_room_limit(hsk), used = homak_room_used(hsk);
 	u32 given = skb_queue_len(&hsk->messages);
-	bool giving = hsk->giving, full = hsk->full;
+	bool deliver_whole = hsk->deliver_whole, full = hsk->full;
 
 	if (used > limit || (used && !homak_pay_more(hsk)))
 		full = true;
 	else if (used <= limit - limit / 4)
 		full = false;
-	if (full || used > limit / 2 || given > HOMAK_GIVEN_MOST)
-		giving = false;
-	else if (used <= limit / 4 && given <= HOMAK_GIVEN_MOST / 2)
-		giving = hsk->region_size != 0;
-	if (giving != hsk->giving || full != hsk->full)
-		homak_room_switch(hsk, engine_sock, giving, full);
+	if (full || used > limit / 2 || given > HOMAK_WHOLE_MOST)
+		deliver_whole = false;
+	else if (used <= limit / 4 && given <= HOMAK_WHOLE_MOST / 2)
+		deliver_whole = hsk->region_size != 0;
+	if (deliver_whole != hsk->deliver_whole || full != hsk->full)
+		homak_room_switch(hsk, engine_sock, deliver_whole, full);
 }
 
 void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
@@ -146,8 +147,8 @@ void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
 					  &hsk->inet.sk.sk_rmem_alloc);
 
 	if (likely(used <= homak_room_limit(hsk) / 2 && homak_unpaid(hsk) <= 0 &&
-		   (!hsk->giving ||
-		    skb_queue_len(&hsk->messages) <= HOMAK_GIVEN_MOST)))
+		   (!hsk->deliver_whole ||
+		    skb_queue_len(&hsk->messages) <= HOMAK_WHOLE_MOST)))
 		return;
 	homak_room_look(hsk, engine_sock);
 	/* A reader may have freed the last of these skbs in between. */
@@ -155,13 +156,13 @@ void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
 	homak_room_look(hsk, engine_sock);
 }
 
-void homak_room_give(struct homak_sock *hsk, u32 bytes)
+void homak_room_release(struct homak_sock *hsk, u32 bytes)
 {
 	/* The operation is fully ordered: the bytes are subtracted before the switches are
 	 * read. */
 	atomic_sub_return((int)bytes, &hsk->inet.sk.sk_rmem_alloc);
 	homak_pay_less(hsk);
-	if (likely(READ_ONCE(hsk->giving) && !READ_ONCE(hsk->full)))
+	if (likely(READ_ONCE(hsk->deliver_whole) && !READ_ONCE(hsk->full)))
 		return;
 	if (homak_room_used(hsk) >
 	    homak_room_limit(hsk) - homak_room_limit(hsk) / 4)

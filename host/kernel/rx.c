@@ -294,7 +294,7 @@ static void homak_rx_verdict(struct homak_skb_in *in, struct homak_cpu *cpu,
 		break;
 	case HOMA_RX_MESSAGE:
 		homak_rx_detach(skb);
-		homak_given_add(cpu, pkt, skb, at + pkt->skip);
+		homak_whole_add(cpu, pkt, skb, at + pkt->skip);
 		break;
 	case HOMA_RX_CONTROL:
 		consume_skb(skb);

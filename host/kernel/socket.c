@@ -143,7 +143,7 @@ static int homak_end_some(struct homak_sock *hsk)
 	bool more, idle;
 	int err;
 
-	more = homak_given_purge(hsk);
+	more = homak_whole_purge(hsk);
 	more |= homak_inbox_purge(cpu, hsk);
 	err = homa_sock_close(&cpu->ctx, hsk->engine_sock, HOMAK_CLOSE_BUDGET);
 	idle = homa_sock_idle(hsk->engine_sock);

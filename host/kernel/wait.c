@@ -27,7 +27,7 @@ void homak_rouse(struct homak_waiter *waiter, enum homak_waited what)
 
 	rcu_read_lock();
 	smp_store_release(&waiter->what, (u8)what);
-	/* Pairs with set_current_state() before its last look (homak_sleep_given()). */
+	/* Pairs with set_current_state() before its last look (homak_sleep_handed()). */
 	smp_mb();
 	if (!task_is_running(task)) {
 		init_waitqueue_head(&wq);
@@ -64,7 +64,7 @@ static bool homak_waited(struct homak_waiter *waiter)
 	return smp_load_acquire(&waiter->what) != HOMAK_WAITS;
 }
 
-static bool homak_poll_given(struct homak_sock *hsk, struct homak_waiter *waiter)
+static bool homak_poll_handed(struct homak_sock *hsk, struct homak_waiter *waiter)
 {
 	u32 usecs = READ_ONCE(hsk->hnet->settings.poll_usecs);
 	u64 end;
@@ -83,7 +83,7 @@ static bool homak_poll_given(struct homak_sock *hsk, struct homak_waiter *waiter
 	return false;
 }
 
-static int homak_sleep_given(struct homak_waiter *waiter, long *timeo)
+static int homak_sleep_handed(struct homak_waiter *waiter, long *timeo)
 {
 	int err = 0;
 
@@ -133,9 +133,9 @@ int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
 	int err = 0;
 
 	*how = HOMAK_H_host_polls;
-	if (!homak_poll_given(hsk, waiter)) {
+	if (!homak_poll_handed(hsk, waiter)) {
 		*how = HOMAK_H_host_sleeps;
-		err = homak_sleep_given(waiter, timeo);
+		err = homak_sleep_handed(waiter, timeo);
 	}
 	if (likely(homak_waited(waiter)))
 		return 0;

@@ -109,7 +109,7 @@ int homa_pl_setsockopt(struct homa_pl_sock *s, int level, int name,
 			     "setsockopt: Homa has no such option");
 }
 
-static int give(void *value, socklen_t *len, const void *from, size_t size)
+static int copy_out(void *value, socklen_t *len, const void *from, size_t size)
 {
 	if (*len > size)
 		*len = (socklen_t)size;
@@ -125,7 +125,7 @@ static int get_timeout(int64_t ns, void *value, socklen_t *len)
 		tv.tv_sec = ns / 1000000000;
 		tv.tv_usec = ns % 1000000000 / 1000;
 	}
-	return give(value, len, &tv, sizeof(tv));
+	return copy_out(value, len, &tv, sizeof(tv));
 }
 
 static int get_socket(struct homa_pl_sock *s, int name, void *value,
@@ -158,7 +158,7 @@ static int get_socket(struct homa_pl_sock *s, int name, void *value,
 		if (!number && (name == SO_RCVBUF || name == SO_SNDBUF))
 			number = 212992;
 	}
-	return give(value, len, &number, sizeof(number));
+	return copy_out(value, len, &number, sizeof(number));
 }
 
 static int get_homa(struct homa_pl_sock *s, int name, void *value, socklen_t *len)
@@ -172,11 +172,11 @@ static int get_homa(struct homa_pl_sock *s, int name, void *value, socklen_t *le
 			return -EINVAL;
 		args.start = (uintptr_t)s->region.start;
 		args.length = (size_t)s->region.pages << HOMA_BPAGE_SHIFT;
-		return give(value, len, &args, sizeof(args));
+		return copy_out(value, len, &args, sizeof(args));
 	case SO_HOMA_SERVER:
 		if (*len < sizeof(on))
 			return -EINVAL;
-		return give(value, len, &on, sizeof(on));
+		return copy_out(value, len, &on, sizeof(on));
 	}
 	return homa_pl_error(s, -ENOPROTOOPT,
 			     "getsockopt: Homa has no such option");

@@ -117,7 +117,7 @@ static int take_error(struct homa_pl_sock *s)
 	return error;
 }
 
-static int give(void *to, socklen_t *len, const void *from, socklen_t size)
+static int copy_out(void *to, socklen_t *len, const void *from, socklen_t size)
 {
 	if ((int)*len < 0)
 		return -EINVAL;
@@ -170,7 +170,7 @@ static int give_info(struct homa_pl_sock *s, void *value, socklen_t *len)
 	info.tcpi_rtt = facts.rtt_us;
 	info.tcpi_snd_cwnd = facts.mss ? facts.cwnd / facts.mss : 0;
 	info.tcpi_total_retrans = facts.retransmits;
-	return give(value, len, &info, sizeof(info));
+	return copy_out(value, len, &info, sizeof(info));
 }
 
 int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
@@ -183,7 +183,7 @@ int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			if ((int)*len < 0)
 				return -EINVAL;
 			n = take_error(s);
-			return give(value, len, &n, sizeof(n));
+			return copy_out(value, len, &n, sizeof(n));
 		}
 		if (level == IPPROTO_TCP && name == TCP_INFO)
 			return give_info(s, value, len);

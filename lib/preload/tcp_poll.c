@@ -220,7 +220,7 @@ static nfds_t from_sets(int n, const fd_set *reads, const fd_set *writes,
 	return count;
 }
 
-static int give(int fd, fd_set *set, bool is_ready)
+static int keep_if_ready(int fd, fd_set *set, bool is_ready)
 {
 	if (!in(fd, set))
 		return 0;
@@ -240,9 +240,10 @@ static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads,
 
 		if (got & POLLNVAL)
 			return -EBADF;
-		count += give(fd, reads, got & (POLLIN | POLLHUP | POLLERR));
-		count += give(fd, writes, got & (POLLOUT | POLLERR));
-		count += give(fd, excepts, got & POLLPRI);
+		count += keep_if_ready(fd, reads,
+				       got & (POLLIN | POLLHUP | POLLERR));
+		count += keep_if_ready(fd, writes, got & (POLLOUT | POLLERR));
+		count += keep_if_ready(fd, excepts, got & POLLPRI);
 	}
 	return count;
 }

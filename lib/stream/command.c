@@ -82,14 +82,14 @@ void homa_streams_pause(struct homa_streams *ctx, u32 *turns)
 
 /* ---- the event ring, for those who give commands ---- */
 
-void homa_streams_give_back(struct homa_streams *ctx)
+void homa_streams_release_events(struct homa_streams *ctx)
 {
-	u32 before = ctx->event_given, tail;
+	u32 before = ctx->event_released, tail;
 
 	if (ctx->event_head == before)
 		return;
-	ctx->event_given = ctx->event_head;
-	__atomic_store_n(&ctx->area->event.head, ctx->event_given,
+	ctx->event_released = ctx->event_head;
+	__atomic_store_n(&ctx->area->event.head, ctx->event_released,
 			 __ATOMIC_SEQ_CST);
 	tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_SEQ_CST);
 	if (unlikely(tail - before >= ctx->entries))
@@ -129,7 +129,7 @@ static void keep_events(struct homa_streams *ctx)
 			ctx->events[head++ & (ctx->entries - 1)];
 	__atomic_store_n(&ctx->keeps, ctx->kept_num != 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ctx->event_head, head, __ATOMIC_RELAXED);
-	homa_streams_give_back(ctx);
+	homa_streams_release_events(ctx);
 }
 
 /* ---- commands ---- */
@@ -139,7 +139,7 @@ static int put(struct homa_streams *ctx, const struct homa_stream_command *comma
 {
 	int rc = 0;
 
-	homa_gate_lock(&ctx->give);
+	homa_gate_lock(&ctx->submit);
 	if (homa_streams_gone(ctx)) {
 		rc = -ECONNRESET;
 	} else if (unlikely(!has_room(ctx))) {
@@ -149,7 +149,7 @@ static int put(struct homa_streams *ctx, const struct homa_stream_command *comma
 		__atomic_store_n(&ctx->area->command.tail, ++ctx->command_tail,
 				 __ATOMIC_SEQ_CST);
 	}
-	homa_gate_unlock(&ctx->give);
+	homa_gate_unlock(&ctx->submit);
 	return rc;
 }
 
@@ -174,8 +174,8 @@ static int put_patiently(struct homa_streams *ctx,
 	}
 }
 
-static int give(struct homa_streams *ctx,
-		const struct homa_stream_command *command, bool looks)
+static int submit(struct homa_streams *ctx,
+		  const struct homa_stream_command *command, bool looks)
 {
 	int rc = put_patiently(ctx, command, looks);
 
@@ -191,13 +191,13 @@ static int give(struct homa_streams *ctx,
 int homa_streams_command(struct homa_streams *ctx,
 			 const struct homa_stream_command *command)
 {
-	return give(ctx, command, false);
+	return submit(ctx, command, false);
 }
 
 int homa_streams_command_looking(struct homa_streams *ctx,
 				 const struct homa_stream_command *command)
 {
-	return give(ctx, command, true);
+	return submit(ctx, command, true);
 }
 
 static struct homa_stream_command command_of(const struct homa_stream *stream,

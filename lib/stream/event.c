@@ -332,7 +332,7 @@ void homa_streams_drain(struct homa_streams *ctx)
 	while (!homa_streams_gone(ctx) && next(ctx, tail, &event))
 		if (!take(ctx, &event))
 			homa_streams_lose(ctx);
-	homa_streams_give_back(ctx);
+	homa_streams_release_events(ctx);
 	if (unlikely(homa_streams_gone(ctx)))
 		mourn(ctx);
 }

@@ -18,8 +18,8 @@
  *	exec.c		what a program gets that exec runs
  *
  * Locks, outermost first: @ctl (a question to homad is under way), @look (the event ring
- * and all that finds streams), @give (the command ring). Reading and writing take none,
- * but for @give when a doorbell is rung.
+ * and all that finds streams), @submit (the command ring). Reading and writing take none,
+ * but for @submit when a doorbell is rung.
  *
  * homad's end: whoever notices sets @gone, and the next look at the event ring makes news
  * of every stream. The memory stays mapped until the context is closed, so a thread that
@@ -167,7 +167,7 @@ struct homa_streams {
 	u32 listening, unlistens, unlistened;
 
 	/* The lock of the command ring. */
-	struct homa_gate give __attribute__((aligned(64)));
+	struct homa_gate submit __attribute__((aligned(64)));
 	/* @command_tail is the position of the next command to write, @command_head homad's
 	 * position as it was last read. */
 	u32 command_tail, command_head;
@@ -180,7 +180,7 @@ struct homa_streams {
 	/* The number of streams in @news. It is atomic. */
 	u32 num_news;
 	/* The position before which homad may write over the events. */
-	u32 event_given;
+	u32 event_released;
 	/* Events that were put aside. They come before those in the ring. */
 	struct homa_stream_event *kept;
 	/* The entries from @kept_at to before @kept_num are in use; @kept_size have memory. */
@@ -256,10 +256,10 @@ int homa_streams_command(struct homa_streams *ctx,
 /** homa_streams_command_looking() - the same for a caller that has @look. */
 int homa_streams_command_looking(struct homa_streams *ctx,
 				 const struct homa_stream_command *command);
-/** homa_streams_give_back() - let homad use the entries of the event ring again that were
+/** homa_streams_release_events() - let homad use the entries of the event ring again that were
  *  taken. It kicks homad if the ring was full, because homad may sleep with events that found
  *  no room. The caller has @look. */
-void homa_streams_give_back(struct homa_streams *ctx);
+void homa_streams_release_events(struct homa_streams *ctx);
 /** homa_streams_pause() - let others run while homad is about to answer.
  *  @turns: counts the calls of one wait; the caller sets it to 0 at first. */
 void homa_streams_pause(struct homa_streams *ctx, u32 *turns);

@@ -153,11 +153,10 @@ static int check_topology(struct sim_options *o, char *err, size_t errlen)
 	struct sim_config *cfg = &o->cfg;
 	u32 per_rack = o->per_rack;
 
-	if (cfg->topology != SIM_LEAF_SPINE &&
-	    (o->racks_given || per_rack || o->spines_given))
+	if (cfg->topology != SIM_LEAF_SPINE && (o->racks_set || per_rack || o->spines_set))
 		return wrong(err, errlen,
 			     "--racks, --hosts-per-rack and --spines belong to --topology leaf-spine");
-	if (cfg->topology != SIM_FAT_TREE && o->k_given)
+	if (cfg->topology != SIM_FAT_TREE && o->k_set)
 		return wrong(err, errlen, "--k belongs to --topology fat-tree");
 	switch (cfg->topology) {
 	case SIM_ONE_SWITCH:
@@ -170,9 +169,9 @@ static int check_topology(struct sim_options *o, char *err, size_t errlen)
 	case SIM_LEAF_SPINE:
 		break;
 	}
-	if (!o->hosts && !per_rack && o->racks_given)
+	if (!o->hosts && !per_rack && o->racks_set)
 		per_rack = 16;
-	if (o->hosts && per_rack && !o->racks_given && o->hosts % per_rack == 0)
+	if (o->hosts && per_rack && !o->racks_set && o->hosts % per_rack == 0)
 		cfg->racks = o->hosts / per_rack;
 	if (per_rack)
 		cfg->hosts = per_rack * cfg->racks;
@@ -193,9 +192,9 @@ static int check_times(struct sim_options *o, char *err, size_t errlen)
 
 	/* A recording is measured from its beginning to its end. */
 	if (cfg->arrivals[0]) {
-		if (!o->warmup_given)
+		if (!o->warmup_set)
 			cfg->warmup_ps = 0;
-		if (!o->measure_given)
+		if (!o->measure_set)
 			cfg->measure_ps = 0;
 	} else if (!cfg->measure_ps) {
 		return wrong(err, errlen,

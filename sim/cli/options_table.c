@@ -111,7 +111,7 @@ static int set_earlier(struct sim_options *o, const char *arg, ERR)
 	return 0;
 }
 
-#define GIVEN_FLAG(name, flag, member, given, min, max)                           \
+#define SET_FLAG(name, flag, member, given, min, max)                             \
 	static int name(struct sim_options *o, const char *arg, ERR)              \
 	{                                                                         \
 		u64 value;                                                        \
@@ -124,13 +124,13 @@ static int set_earlier(struct sim_options *o, const char *arg, ERR)
 		return 0;                                                         \
 	}
 
-GIVEN_FLAG(set_racks, "racks", racks, racks_given, 1, 2048)
-GIVEN_FLAG(set_spines, "spines", spines, spines_given, 1, 2048)
-GIVEN_FLAG(set_k, "k", k, k_given, 2, 40)
+SET_FLAG(set_racks, "racks", racks, racks_set, 1, 2048)
+SET_FLAG(set_spines, "spines", spines, spines_set, 1, 2048)
+SET_FLAG(set_k, "k", k, k_set, 2, 40)
 
 static int set_warmup(struct sim_options *o, const char *arg, ERR)
 {
-	o->warmup_given = true;
+	o->warmup_set = true;
 	if (sim_parse_time(arg, &o->cfg.warmup_ps))
 		return 0;
 	return complain(err, errlen, "warmup", arg, "a time such as 5ms");
@@ -138,7 +138,7 @@ static int set_warmup(struct sim_options *o, const char *arg, ERR)
 
 static int set_measure(struct sim_options *o, const char *arg, ERR)
 {
-	o->measure_given = true;
+	o->measure_set = true;
 	if (sim_parse_time(arg, &o->cfg.measure_ps))
 		return 0;
 	return complain(err, errlen, "measure", arg, "a time such as 20ms");

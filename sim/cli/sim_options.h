@@ -37,7 +37,7 @@ struct sim_options {
 	u64 warm_start;
 	/* used only while options are read */
 	u32 hosts, per_rack;
-	bool warmup_given, measure_given, racks_given, spines_given, k_given;
+	bool warmup_set, measure_set, racks_set, spines_set, k_set;
 };
 
 /** struct sim_flag - an option; a flag has no value if @value is NULL */

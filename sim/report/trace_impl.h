@@ -107,10 +107,11 @@ u32 trace_lane_take(struct trace_lanes *lanes, u64 serial, enum trace_side side,
 u32 trace_lane_find(const struct trace_lanes *lanes, u64 serial, enum trace_side side,
 		    u32 *host);
 /**
- * trace_lane_give() - free the lane of a message that is over; returns the lane and sets
+ * trace_lane_release() - free the lane of a message that is over; returns the lane and sets
  * *@host
  */
-u32 trace_lane_give(struct trace_lanes *lanes, u64 serial, enum trace_side side, u32 *host);
+u32 trace_lane_release(struct trace_lanes *lanes, u64 serial, enum trace_side side,
+		       u32 *host);
 /** trace_lane_alias() - give another name to a message that has a lane at its sender */
 void trace_lane_alias(struct trace_lanes *lanes, u64 serial, u64 alias);
 /** trace_lane_serial() - return the serial of the message with that other name; 0: none */

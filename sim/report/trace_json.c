@@ -165,7 +165,7 @@ static u32 msg_begin(struct trace_json *j, const struct sim *sim,
 static void msg_end(struct trace_json *j, const struct sim *sim,
 		    const struct sim_msg *msg, enum trace_side side)
 {
-	u32 host = 0, lane = trace_lane_give(&j->lanes, msg->serial, side, &host);
+	u32 host = 0, lane = trace_lane_release(&j->lanes, msg->serial, side, &host);
 	u64 took = msg->done - msg->created;
 
 	if (lane == TRACE_NO_LANE)

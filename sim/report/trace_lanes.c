@@ -144,7 +144,8 @@ u32 trace_lane_find(const struct trace_lanes *lanes, u64 serial, enum trace_side
 	return place->lane;
 }
 
-u32 trace_lane_give(struct trace_lanes *lanes, u64 serial, enum trace_side side, u32 *host)
+u32 trace_lane_release(struct trace_lanes *lanes, u64 serial, enum trace_side side,
+		       u32 *host)
 {
 	struct trace_place *place = place_find(lanes, place_key(serial, side));
 	u32 lane = place->lane;

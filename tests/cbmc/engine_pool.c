@@ -7,7 +7,7 @@
  * has changed nothing that is out; only what is out can be given back, and only once.
  *
  * cbmc: --unwind 5
- * refuses: pool_slice_given_twice pool_page_lost
+ * refuses: pool_slice_handed_twice pool_page_lost
  */
 #define HOMA_LEASES 2u
 #define HOMA_HOLDERS 1u

@@ -293,8 +293,8 @@ static void pages_back(struct xp_world *w, u32 host, u32 sock, const u32 *pages,
 			host);
 }
 
-void xh_given(struct xp_world *w, u32 host, struct homa_handle handle,
-	      const struct xh_priv *priv, const struct homa_msg_info *info)
+void xh_delivered(struct xp_world *w, u32 host, struct homa_handle handle,
+		  const struct xh_priv *priv, const struct homa_msg_info *info)
 {
 	if (info->kind != HOMA_EV_FAILED)
 		xh_check_message(w, priv, priv->in, info->length);
@@ -323,7 +323,7 @@ void xh_take(struct xp_world *w, u32 host, struct homa_handle handle)
 	if (rpc)
 		priv = *(struct xh_priv *)homa_rpc_priv(rpc);
 	if (!homa_rx_take(&h->ctx, handle, &info)) /* else it ended meanwhile */
-		xh_given(w, host, handle, &priv, &info);
+		xh_delivered(w, host, handle, &priv, &info);
 }
 
 void xh_message(struct xp_world *w, u32 host, const struct homa_rx_pkt *rx,

@@ -70,7 +70,7 @@ void xh_check_message(struct xp_world *w, const struct xh_priv *priv, u32 note,
 
 	(void)w;
 	if (!note || length != xh_length(note)) {
-		xp_fail("a message of %u bytes is given away that was sent with another length",
+		xp_fail("a message of %u bytes is delivered that was sent with another length",
 			length);
 		return;
 	}

@@ -120,7 +120,7 @@ static void open_socks(struct xh_host *h, bool deaf)
 		if (homa_sock_set_pool(&h->ctx, h->sock[i], h->pool[i],
 				       xh_what->pages))
 			xp_fail("a socket cannot have its pages");
-		homa_sock_give(h->sock[i], xh_what->give);
+		homa_sock_deliver_whole(h->sock[i], xh_what->deliver_whole);
 	}
 }
 
@@ -358,7 +358,7 @@ static void copied(struct xp_world *w, u32 host, struct homa_rx_pkt *rx)
 	if (!xh_what->finish || h->slow == 1)
 		homa_rx_copied(&h->ctx, rx);
 	else if (homa_rx_finish(&h->ctx, rx, &info))
-		xh_given(w, host, handle, &priv, &info);
+		xh_delivered(w, host, handle, &priv, &info);
 }
 
 static void verdict(struct xp_world *w, struct xh_host *h,

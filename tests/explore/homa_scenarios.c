@@ -96,8 +96,8 @@ static void one_at_a_time(struct homa_params *params)
 	params->max_overcommit = 1;
 }
 
-static const struct xh_what given = {
-	.num = 3, .seg = SEG, .pages = 2, .give = true, .at_once = true,
+static const struct xh_what whole = {
+	.num = 3, .seg = SEG, .pages = 2, .deliver_whole = true, .at_once = true,
 	.tweak = one_at_a_time,
 	.rpc = { { 0, 1, 2 * SEG, SEG }, { 0, 1, SEG, SEG - 1 }, { 1, 0, SEG, 1 } },
 };
@@ -140,7 +140,7 @@ static const struct xh_what order = {
 };
 
 static const struct xh_what told = {
-	.num = 3, .seg = SEG, .pages = 3, .give = true, .tweak = one_at_a_time,
+	.num = 3, .seg = SEG, .pages = 3, .deliver_whole = true, .tweak = one_at_a_time,
 	.rpc = { { 0, 1, SEG, 1 }, { 0, 1, SEG, 1 }, { 0, 1, SEG, 1 } },
 };
 
@@ -452,10 +452,10 @@ const struct xp_scenario xh_scenarios[] = {
 	  { [XP_LOSS] = 2, [XP_LATE] = 2, [XP_REORDER] = 1, [XP_SLOW] = 1 }, 2, LATE, &skew },
 	{ "routes", "packets come on another link than they go", 2,
 	  { [XP_LOSS] = 2, [XP_LATE] = 1, [XP_DUP] = 1, [XP_REORDER] = 1 }, 2, LATE, &other_way },
-	{ "given", "messages that are given away with their packet", 2,
+	{ "whole", "messages that are delivered whole with their packet", 2,
 	  { [XP_LOSS] = 1, [XP_DUP] = 1, [XP_LATE] = 1, [XP_BATCH] = 1, [XP_SHORT] = 1,
 	    [XP_FORGE] = 1 },
-	  2, LATE, &given },
+	  2, LATE, &whole },
 	{ "pages", "messages that wait for receive pages", 2,
 	  { [XP_LOSS] = 1, [XP_LATE] = 1, [XP_SLOW] = 1, [XP_REORDER] = 1, [XP_ABORT] = 1 },
 	  1, LATE, &pages },

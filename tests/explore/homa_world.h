@@ -47,7 +47,7 @@ struct xh_plan {
  * @pages: receive pages of each socket, 0: no region.
  * @behind_ns: how far the clock of timers is behind that of packets.
  * @other_way: what host 1 sends comes on another link of host 0 than it sends on.
- * @give: messages of one packet are given away with it.
+ * @deliver_whole: messages of one packet are delivered whole with it.
  * @at_once: messages of one packet leave with the call; see homa_ctx.tx_now.
  * @cutoffs: hosts ask for priorities of their own from the first packet on.
  * @all_at_once: RPCs begin before the search does.
@@ -77,7 +77,7 @@ struct xh_what {
 	u32 pages;
 	u64 behind_ns;
 	bool other_way;
-	bool give;
+	bool deliver_whole;
 	bool at_once;
 	bool cutoffs;
 	bool all_at_once;
@@ -287,8 +287,8 @@ void xh_deliver_train(struct xp_world *w, const struct xp_packet *p, u32 num);
 /* homa_app.c */
 void xh_events(struct xp_world *w, u32 host);
 /* The engine gives a message away, whose private bytes were @priv. */
-void xh_given(struct xp_world *w, u32 host, struct homa_handle handle,
-	      const struct xh_priv *priv, const struct homa_msg_info *info);
+void xh_delivered(struct xp_world *w, u32 host, struct homa_handle handle,
+		  const struct xh_priv *priv, const struct homa_msg_info *info);
 void xh_begin(struct xp_world *w, u32 i);
 void xh_begin_all(struct xp_world *w);
 /* A whole message that the engine has kept, or an outcome. */
@@ -356,7 +356,7 @@ void xh_check_packet(struct xp_world *w, u32 host, const struct xp_packet *p);
 /* Payload is put into its place. */
 void xh_copy(struct xp_world *w, u32 host, const struct homa_rx_pkt *rx,
 	     u32 note);
-/* A message is given away that had this payload. */
+/* A message is delivered whole that had this payload. */
 void xh_check_message(struct xp_world *w, const struct xh_priv *priv, u32 note,
 		      u32 length);
 

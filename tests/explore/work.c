@@ -83,7 +83,7 @@ static bool give_to(struct xp_search *search, struct deal *deal)
 	return true;
 }
 
-static void give(struct xp_search *search)
+static void share_work(struct xp_search *search)
 {
 	u32 i, asking;
 
@@ -122,7 +122,7 @@ static bool pause_now(struct xp_search *search)
 		return true;
 	}
 	if (__atomic_load_n(&common->asking, __ATOMIC_RELAXED))
-		give(search);
+		share_work(search);
 	return false;
 }
 

@@ -124,7 +124,7 @@ static struct homa *resume(void)
 	return h;
 }
 
-static struct homa *give(struct homa *h, const char *file)
+static struct homa *pass_on(struct homa *h, const char *file)
 {
 	pid_t child;
 	int status;
@@ -209,7 +209,7 @@ static int serve(struct homa *h, const char *file)
 			say("ready");
 		}
 		if (hand_over)
-			h = give(h, file);
+			h = pass_on(h, file);
 		if (go_on)
 			answer_held(h);
 	}
@@ -288,7 +288,7 @@ static int ask(struct homa *h, const char *file)
 {
 	for (;;) {
 		if (hand_over)
-			h = give(h, file);
+			h = pass_on(h, file);
 		if (go_on)
 			return finish(h);
 		usleep(20000);

@@ -89,7 +89,7 @@ void pair_draw_config(struct pair_rng *r, struct pair_config *cfg)
 	cfg->faults.reorder_max_ns = 1 + up_to(r, PAIR_MS);
 	cfg->faults.corrupt = pair_chance(r, 150) ? pair_below(r, 200) : 0;
 	draw_params(r, &cfg->params);
-	cfg->give = pair_chance(r, 500);
+	cfg->deliver_whole = pair_chance(r, 500);
 	cfg->at_once = pair_chance(r, 500);
 	cfg->no_lives = cfg->seed % 4 == 0;
 }

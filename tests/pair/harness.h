@@ -104,7 +104,7 @@ struct pair_filter {
  * @timer_behind_ns: how far the clock of timers is behind that of packets, as when
  *	another CPU looked at it before.
  * @tell_gone: see struct homa_limits; pair_world.gone counts.
- * @give: see homa_sock_give(); pair_world.given counts.
+ * @deliver_whole: see homa_sock_deliver_whole(); pair_world.delivered_whole counts.
  * @at_once: see homa_ctx.tx_now; pair_world.sent_at_once counts.
  * @within: ‰ of RPCs whose client tells how long it waits.
  */
@@ -137,7 +137,7 @@ struct pair_config {
 	u32 timer_budget;
 	u64 timer_behind_ns;
 	bool tell_gone;
-	bool give;
+	bool deliver_whole;
 	bool at_once;
 	u32 within;
 	u64 max_packets;
@@ -376,7 +376,7 @@ struct pair_world {
 	u64 data_bytes;
 	u64 digest;
 	u32 gone;
-	u32 given;
+	u32 delivered_whole;
 	u32 sent_at_once;
 	bool corrupting; /* contents and at-most-once cannot be judged */
 	bool strangers;	 /* packets to addresses of nobody are lost */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * What comes in at a host: packets in batches, payload that is copied at once or late,
- * messages that are given away with their packet, ICMP errors. A host may die between
+ * messages that are delivered whole with their packet, ICMP errors. A host may die between
  * two packets of a batch.
  */
 #include "harness.h"
@@ -89,8 +89,8 @@ static void message(struct pair_host *h, const struct homa_rx_pkt *rx)
 	struct pair_sock *sock = pair_sock_of(h, rx->message.sock);
 
 	pair_check(w,
-		   w->cfg.give && sock->pool && rx->whole && !rx->offset &&
-			   rx->fresh == rx->length &&
+		   w->cfg.deliver_whole && sock->pool && rx->whole &&
+			   !rx->offset && rx->fresh == rx->length &&
 			   rx->skip + rx->length == rx->len &&
 			   rx->message.page + (u64)rx->length <=
 				   (u64)sock->region_pages * HOMA_BPAGE_SIZE,
@@ -98,7 +98,7 @@ static void message(struct pair_host *h, const struct homa_rx_pkt *rx)
 		   rx->message.page);
 	memcpy(sock->region + rx->message.page, (const u8 *)rx->data + rx->skip,
 	       rx->length);
-	w->given++;
+	w->delivered_whole++;
 	/* Waits for ever; only its page is not of interest. */
 	if (sock->deaf) {
 		homa_pool_release(&h->ctx, rx->message.sock, &rx->message.page,

@@ -160,7 +160,7 @@ u32 pair_sock_open(struct pair_host *h, u16 port)
 		err = homa_sock_set_pool(&h->ctx, s->sock, s->pool,
 					 s->region_pages);
 		pair_check(w, !err, "homa_sock_set_pool: %d", err);
-		homa_sock_give(s->sock, w->cfg.give);
+		homa_sock_deliver_whole(s->sock, w->cfg.deliver_whole);
 	}
 	s->open = true;
 	s->serial = ++w->sock_serial;

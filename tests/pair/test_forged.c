@@ -344,13 +344,13 @@ static void answer__from_another_address_is_accepted(void **state)
 	static const u32 lengths[] = { 1, 1400, 10000, 400000 };
 	struct pair_config cfg;
 	struct pair_world *w;
-	u32 i, give;
+	u32 i, whole;
 
 	(void)state;
-	for (give = 0; give < 2; give++) {
+	for (whole = 0; whole < 2; whole++) {
 		pair_config_default(&cfg);
 		cfg.hosts = 3;
-		cfg.give = give;
+		cfg.deliver_whole = whole;
 		w = pair_world_new(&cfg);
 		w->tap = from_host_2;
 		for (i = 0; i < HOMA_ARRAY_SIZE(lengths); i++) {

@@ -100,13 +100,13 @@ static void look__a_message_that_was_given_away(void **state)
 
 	(void)state;
 	pair_config_default(&cfg);
-	cfg.give = true;
+	cfg.deliver_whole = true;
 	w = pair_world_new(&cfg);
 	r = pair_rpc(w, 0, 1, 100, 100);
 	r->reply_delay = PAIR_MS;
 	r->reply_delay_set = true;
 	pair_run_for(w, 500 * PAIR_US);
-	assert_int_equal(w->given, 1);
+	assert_int_equal(w->delivered_whole, 1);
 	assert_int_equal(all_rpcs(w, 1, NULL, 8, look), 1);
 	assert_int_equal(look[0].rx_received, 100);
 	assert_int_equal(look[0].rx_gap_bytes, 0);

@@ -118,7 +118,7 @@ static void hog__one_deaf_server(void **state)
 	pair_finish(w);
 }
 
-/* The same where each is given away with its packet: none counts as taken. */
+/* The same where each is delivered whole with its packet: none counts as taken. */
 static void hog__requests_given_away(void **state)
 {
 	enum { BACKLOG = 500 };
@@ -129,7 +129,7 @@ static void hog__requests_given_away(void **state)
 
 	(void)state;
 	pair_config_default(&cfg);
-	cfg.give = true;
+	cfg.deliver_whole = true;
 	cfg.pool_pages = 256;
 	cfg.params.max_backlog = BACKLOG;
 	w = pair_world_new(&cfg);
@@ -141,7 +141,7 @@ static void hog__requests_given_away(void **state)
 			pair_run_for(w, 20 * PAIR_US);
 	}
 	pair_run_for(w, PAIR_MS);
-	assert_int_equal(w->given, BACKLOG);
+	assert_int_equal(w->delivered_whole, BACKLOG);
 	assert_int_equal(server_rpcs(w), BACKLOG);
 	assert_true(pair_metric(w, HOMA_M_drop_backlog) >= BACKLOG);
 	good_time(w, 1, PAIR_SERVER_PORT);
@@ -382,7 +382,7 @@ static void hog__many_deaf_servers(void **state)
 
 	(void)state;
 	pair_config_default(&cfg);
-	cfg.give = true;
+	cfg.deliver_whole = true;
 	cfg.params.max_owner_backlog = LIMIT;
 	w = pair_world_new(&cfg);
 	open_for(&w->hosts[0], HOG_PORT + 9, &good);

@@ -54,13 +54,13 @@ static void reject__in_a_host_that_gives_and_sends_at_once(void **state)
 	(void)state;
 	pair_config_default(&cfg);
 	cfg.hosts = 2;
-	cfg.give = true;
+	cfg.deliver_whole = true;
 	cfg.at_once = true;
 	w = pair_world_new(&cfg);
 	r = rejected(w, 100);
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	assert_heard(w, r);
-	assert_true(w->given > 0);
+	assert_true(w->delivered_whole > 0);
 	assert_int_equal(w->sent_at_once, 2);
 	pair_finish(w);
 }

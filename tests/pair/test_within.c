@@ -88,13 +88,13 @@ static void within__in_a_host_that_gives_and_sends_at_once(void **state)
 
 	(void)state;
 	pair_config_default(&cfg);
-	cfg.give = true;
+	cfg.deliver_whole = true;
 	cfg.at_once = true;
 	w = pair_world_new(&cfg);
 	w->within = WITHIN;
 	r = pair_rpc(w, 0, 1, 100, 100);
 	assert_true(pair_run_while_pending(w, PAIR_S));
-	assert_true(w->given > 0);
+	assert_true(w->delivered_whole > 0);
 	assert_int_equal(w->sent_at_once, 2);
 	assert_heard(r, 10 * PAIR_US);
 	pair_finish(w);

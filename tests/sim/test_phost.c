@@ -231,12 +231,12 @@ static void phost_tokens__to_the_least_missing(void **state)
 	world_end();
 }
 
-static u64 given_at[1000];
+static u64 granted_at[1000];
 
 static bool note_tokens(struct sim *sim, const struct sim_pkt *pkt)
 {
 	if (pkt->type == TOKEN && pkt->src == 1)
-		given_at[pkt->x[0]] = sim->now;
+		granted_at[pkt->x[0]] = sim->now;
 	return false;
 }
 
@@ -244,7 +244,7 @@ static void watch_expiry(struct sim *sim, const struct sim_pkt *pkt)
 {
 	if (pkt->type == DATA && pkt->dst == 1)
 		assert_true(sim->now <=
-			    given_at[pkt->x[0]] + WORLD_PKT_PS * 3 / 2);
+			    granted_at[pkt->x[0]] + WORLD_PKT_PS * 3 / 2);
 }
 
 static void phost_tokens__expire(void **state)
@@ -257,7 +257,7 @@ static void phost_tokens__expire(void **state)
 	world_new(&cfg);
 	world.eat = note_tokens;
 	world.watch = watch_expiry;
-	memset(given_at, 0, sizeof(given_at));
+	memset(granted_at, 0, sizeof(granted_at));
 	world_send(0, 1, 500 * 1460);
 	world_run(100 * SIM_US);
 	world_send(0, 2, 100 * 1460);

@@ -376,7 +376,8 @@ void hammer_copy(struct hammer_thread *t, struct homa_rx_pkt *rx, u64 word)
 	homa_rx_copied(&t->ctx, rx);
 }
 
-void hammer_given(struct hammer_thread *t, const struct homa_rx_pkt *rx, u64 word)
+void hammer_delivered(struct hammer_thread *t, const struct homa_rx_pkt *rx,
+		      u64 word)
 {
 	const struct homa_rx_message *from = &rx->message;
 	struct hammer_home *home = homa_sock_priv(from->sock);
@@ -392,13 +393,13 @@ void hammer_given(struct hammer_thread *t, const struct homa_rx_pkt *rx, u64 wor
 		},
 	};
 
-	must(t->h->give && rx->whole && !rx->offset && rx->fresh == rx->length &&
-		     rx->skip + rx->length == rx->len && !rx->rpc &&
-		     !(is_private(t->h, word >> 1) && word & 1),
-	     "a message given away");
+	must(t->h->deliver_whole && rx->whole && !rx->offset &&
+		     rx->fresh == rx->length && rx->skip + rx->length == rx->len &&
+		     !rx->rpc && !(is_private(t->h, word >> 1) && word & 1),
+	     "a message delivered whole");
 	must(from->page + rx->length <= t->h->pages * HOMA_BPAGE_SIZE,
 	     "its page");
-	t->given++;
+	t->whole++;
 	put_bytes(home->region + from->page, word, 0, rx->length);
 	if (!(word & 1) && hammer_rand(t, 1000) < t->h->abort) {
 		/* Nobody's: no socket of ours would have such a peer. */
@@ -415,7 +416,7 @@ void hammer_switch(struct hammer_thread *t, u32 i)
 
 	pthread_rwlock_rdlock(&slot->lock);
 	if (slot->sock)
-		homa_sock_give(slot->sock, hammer_rand(t, 3));
+		homa_sock_deliver_whole(slot->sock, hammer_rand(t, 3));
 	pthread_rwlock_unlock(&slot->lock);
 }
 

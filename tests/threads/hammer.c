@@ -2,7 +2,7 @@
 /*
  * Four threads on one engine, made for TSan and the checker of lock order:
  * messages of all kinds, lost and repeated packets, aborts, sockets closed
- * while others use them, short messages given away with their packet or handed
+ * while others use them, short messages delivered whole with their packet or handed
  * out with their call. Nothing is asserted about speed; at the end nothing may
  * be left. HAMMER_SECONDS sets how long each case runs (2), HAMMER_SEED what
  * happens (as far as four threads can be told), HAMMER_TEST which cases.
@@ -20,17 +20,17 @@ static void hammer_all(struct hammer *h)
 {
 	const char *text = getenv("HAMMER_SECONDS");
 	struct homa_counts counts;
-	u64 delivered = 0, ended = 0, given = 0, at_once = 0, elsewhere = 0;
+	u64 delivered = 0, ended = 0, whole = 0, at_once = 0, elsewhere = 0;
 	u32 i;
 
 	h->outstanding = 16;
 	h->any_link = true;
-	h->give = true;
+	h->deliver_whole = true;
 	hammer_run(h, text ? atof(text) : 2);
 	for (i = 0; i < h->threads; i++) {
 		delivered += h->thread[i].delivered;
 		ended += h->thread[i].ended;
-		given += h->thread[i].given;
+		whole += h->thread[i].whole;
 		at_once += h->thread[i].at_once;
 		elsewhere += h->thread[i].elsewhere;
 	}
@@ -38,13 +38,13 @@ static void hammer_all(struct hammer *h)
 	print_message("%llu RPCs, %llu data packets, %llu messages given, "
 		      "%llu sent at once, %llu read by another thread\n",
 		      (unsigned long long)ended, (unsigned long long)delivered,
-		      (unsigned long long)given, (unsigned long long)at_once,
+		      (unsigned long long)whole, (unsigned long long)at_once,
 		      (unsigned long long)elsewhere);
 	assert_int_equal(counts.rpcs, 0);
 	assert_int_equal(hammer_lost_pages(h), 0);
 	assert_true(ended > 0);
 	if (h->length <= 1000)
-		assert_true(given && at_once && elsewhere);
+		assert_true(whole && at_once && elsewhere);
 	assert_int_equal(hammer_free(h), 0);
 }
 
@@ -85,7 +85,7 @@ static void hammer__losses_aborts_and_closed_sockets(void **state)
 	hammer(64, 20, 5000, 100);
 }
 
-/* Announced, messages wait for grants when they are given away; repeated, they
+/* Announced, messages wait for grants when they are delivered whole; repeated, they
  * come while others copy them. */
 static void hammer__announced_and_repeated(void **state)
 {

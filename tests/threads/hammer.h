@@ -79,7 +79,7 @@ struct hammer_thread {
 	u64 book[HAMMER_BOOK]; /* atomic: the last RPCs sent */
 	bool asked_now;
 	u64 sent, delivered, ended;
-	u64 given, at_once, elsewhere;
+	u64 whole, at_once, elsewhere;
 	u64 given_rpcs, retired_rpcs, given_peers, retired_peers, given_ranges;
 };
 
@@ -89,7 +89,7 @@ struct hammer_thread {
  * @length: most bytes of a message, besides its word.
  * @outstanding: RPCs per thread at a time.
  * @announce: ‰ of messages that a START_MSG comes before, more or less.
- * @give: sockets give short messages away, on and off.
+ * @deliver_whole: sockets deliver short messages whole, on and off.
  * @any_link: peers are reached over all links, not over one each.
  * @reopen: one in so many of a thread's rounds closes a socket, 0: none.
  * @pages: of a socket's receive pool; few make messages wait.
@@ -109,7 +109,7 @@ struct hammer {
 	u32 lose, repeat, abort, announce;
 	u32 length;
 	u32 outstanding;
-	bool any_link, pieces, unguarded, give;
+	bool any_link, pieces, unguarded, deliver_whole;
 	u32 reopen, pages;
 	u64 seed;
 	int stop;
@@ -143,12 +143,12 @@ void hammer_supply(struct hammer_thread *t, u32 recent);
 void hammer_events(struct hammer_thread *t);
 /** hammer_copy() - the payload of DATA to its place */
 void hammer_copy(struct hammer_thread *t, struct homa_rx_pkt *rx, u64 word);
-/** hammer_given() - a message that the engine gave away with its packet */
-void hammer_given(struct hammer_thread *t, const struct homa_rx_pkt *rx,
-		  u64 word);
+/** hammer_delivered() - a message that the engine delivered with its packet */
+void hammer_delivered(struct hammer_thread *t, const struct homa_rx_pkt *rx,
+		      u64 word);
 /** hammer_read() - all messages in a socket's inbox */
 void hammer_read(struct hammer_thread *t, u32 slot);
-/** hammer_switch() - a socket begins or ceases to give messages away */
+/** hammer_switch() - a socket begins or ceases to deliver messages whole */
 void hammer_switch(struct hammer_thread *t, u32 slot);
 /** hammer_purge() - drop a closed socket's inbox; slot locked */
 void hammer_purge(struct hammer_slot *slot);

@@ -225,7 +225,7 @@ static void receive(struct hammer_thread *t, u32 l)
 		if (rx[i].verdict == HOMA_RX_DATA) {
 			hammer_copy(t, &rx[i], pkts[i]->word);
 		} else if (rx[i].verdict == HOMA_RX_MESSAGE) {
-			hammer_given(t, &rx[i], pkts[i]->word);
+			hammer_delivered(t, &rx[i], pkts[i]->word);
 		} else if (rx[i].verdict == HOMA_RX_NO_LISTENER) {
 			struct homa_addr dst = hammer_seen_as(&pkts[i]->src);
 
@@ -341,7 +341,7 @@ void hammer_round(struct hammer_thread *t)
 			hammer_send(t);
 		if (hammer_rand(t, 1000) < h->abort)
 			abort_one(t);
-		if (h->give && !hammer_rand(t, 16))
+		if (h->deliver_whole && !hammer_rand(t, 16))
 			hammer_switch(t, hammer_rand(t, HAMMER_SOCKS));
 	}
 	/* To the end, also when no new ones are begun. */

@@ -55,7 +55,7 @@ static void *hold(void *arg)
 	homa_gate_lock(&gate);
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		counter++;
-		homa_gate_give_way(&gate);
+		homa_gate_yield(&gate);
 	}
 	homa_gate_unlock(&gate);
 	return NULL;

@@ -24,8 +24,8 @@ static void check_owner(struct world *world, struct pair_host *h, u32 who)
 	u64 backlog = world->owners[h->index][who].backlog;
 	u64 have = world->owners[h->index][who].rpcs;
 	u64 most = p->max_rpcs / 2 + ROUNDING;
-	/* One that was given away waits although its RPC may have ended. */
-	u32 part = world->w->cfg.give ? 2 : 3;
+	/* One that was delivered whole waits although its RPC may have ended. */
+	u32 part = world->w->cfg.deliver_whole ? 2 : 3;
 
 	/* As much as is left for others, when it took the last one. */
 	pair_check(world->w, have <= most, "host %u: user %u has %llu RPCs of %u",
@@ -43,8 +43,8 @@ static void check_sock(struct world *world, struct pair_host *h,
 {
 	const struct homa_params *p = &h->engine->params;
 	u64 backlog = s->sock->backlog;
-	/* One that was given away waits although its RPC may have ended. */
-	u32 part = world->w->cfg.give ? 2 : 3;
+	/* One that was delivered whole waits although its RPC may have ended. */
+	u32 part = world->w->cfg.deliver_whole ? 2 : 3;
 
 	pair_check(world->w,
 		   backlog <= p->max_backlog &&

@@ -40,7 +40,7 @@ static void draw_hosts(struct pair_rng *r, struct world_plan *p, u32 hosts)
 		cfg->mtu = pair_one_of(r, 1500, 1500, 9000);
 		cfg->v6 = pair_chance(r, 300);
 		cfg->encap = pair_chance(r, 300) ? 54321 : 0;
-		cfg->give = cfg->at_once = true;
+		cfg->deliver_whole = cfg->at_once = true;
 		cfg->max_segs = pair_one_of(r, 1, 16, 45);
 		cfg->pool_pages = pair_one_of(r, 64, 256, 256);
 	}

@@ -68,14 +68,14 @@ static int set_metrics(struct homad_config *c, const char *arg, char *err,
 }
 
 /* An --interface has been read; the first one replaces the interfaces of the file. */
-static bool given;
+static bool interface_read;
 
 static int set_interface(struct homad_config *c, const char *arg, char *err,
 			 size_t errlen)
 {
-	if (!given)
+	if (!interface_read)
 		c->num_interfaces = 0;
-	given = true;
+	interface_read = true;
 	c->auto_interfaces = false;
 	if (c->num_interfaces == HOMA_ARRAY_SIZE(c->interfaces)) {
 		snprintf(err, errlen, "at most %zu interfaces are possible",
@@ -322,7 +322,7 @@ static int second_pass(struct homad_config *config, int argc, char **argv,
 	char err[256];
 	int i = 1;
 
-	given = false;
+	interface_read = false;
 	while (i < argc) {
 		option = next_option(argv, argc, &i, &arg, errors);
 		if (!option)

@@ -181,7 +181,7 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 	homa_list_add_tail(&t->closing, &app->closing);
 }
 
-struct homad_app *homad_session_give(struct homad_thread *t)
+struct homad_app *homad_session_detach(struct homad_thread *t)
 {
 	struct homad_app *app;
 

@@ -144,7 +144,7 @@ const char *homad_stream_goes_on(struct homad_thread *t,
 	*waits = !why && (stream->tx_end != stream->tx_last || stream->rx_held);
 	if (why || (stream->tx_end == stream->tx_last && stream->shutting &&
 		    stream->closed)) {
-		homad_stream_all_given(t, stream, why);
+		homad_stream_all_written(t, stream, why);
 	} else if (stream->tx_end == stream->tx_last && stream->shutting) {
 		stream->shutting = false;
 		tas_shut_send(homad_engine_of(t->tcp, stream), &stream->conn);

@@ -344,7 +344,7 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
 		stream->shutting = true;
 		return;
 	}
-	homad_stream_all_given(t, stream, reset);
+	homad_stream_all_written(t, stream, reset);
 }
 
 void homad_stream_end(struct homad_thread *t, struct homad_stream *stream,
@@ -374,8 +374,8 @@ static bool may_send(const struct homad_stream *stream)
 	       !stream->home->app->evicted;
 }
 
-void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
-			    bool reset)
+void homad_stream_all_written(struct homad_thread *t,
+			      struct homad_stream *stream, bool reset)
 {
 	struct tas_conn *conn = &stream->conn;
 

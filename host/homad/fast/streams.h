@@ -479,9 +479,9 @@ void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_let_go() - the application has closed it; @reset: at once. */
 void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
 			 bool reset);
-/** homad_stream_all_given() - it has let go, and the engine has all that it had written. */
-void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
-			    bool reset);
+/** homad_stream_all_written() - it has let go, and the engine has all that it had written. */
+void homad_stream_all_written(struct homad_thread *t,
+			      struct homad_stream *stream, bool reset);
 /** homad_stream_end() - there is nothing to wait for any more. */
 void homad_stream_end(struct homad_thread *t, struct homad_stream *stream,
 		      bool reset);

@@ -40,7 +40,7 @@ static int give_app(struct homad_thread *t, void *arg)
 
 	/* Messages that wait for the attachment are delivered before it goes. */
 	homad_deliver(t);
-	move->app = homad_session_give(t);
+	move->app = homad_session_detach(t);
 	return move->app ? 0 : -ENOENT;
 }
 

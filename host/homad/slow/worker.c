@@ -30,9 +30,9 @@ struct queue {
 /**
  * struct homad_worker - the memory thread; homad_slow.worker points to it
  * @thread: The thread.
- * @lock: It protects @given, @finished and @stop.
- * @some: It is signalled when there is something in @given, or @stop is set.
- * @given: Work that the thread has not begun.
+ * @lock: It protects @todo, @finished and @stop.
+ * @some: It is signalled when there is something in @todo, or @stop is set.
+ * @todo: Work that the thread has not begun.
  * @finished: Work that is done and that the control thread has not taken back.
  * @stop: The thread shall end.
  * @source: An eventfd that is readable when there is something in @finished.
@@ -41,7 +41,7 @@ struct homad_worker {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t some;
-	struct queue given, finished;
+	struct queue todo, finished;
 	bool stop;
 	struct homad_source source;
 };
@@ -89,7 +89,7 @@ static void *work_off(void *arg)
 
 	pthread_mutex_lock(&worker->lock);
 	for (;;) {
-		work = take(&worker->given);
+		work = take(&worker->todo);
 		if (!work && worker->stop)
 			break;
 		if (!work) {
@@ -118,7 +118,7 @@ void homad_work(struct homad *d, struct homad_work *work)
 		return;
 	}
 	pthread_mutex_lock(&worker->lock);
-	put(&worker->given, work);
+	put(&worker->todo, work);
 	pthread_cond_signal(&worker->some);
 	pthread_mutex_unlock(&worker->lock);
 }

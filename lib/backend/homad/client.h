@@ -276,7 +276,7 @@ struct homa_svc {
 	/* The number of submission rings that homad looks at; of threads that got a ring; and for
 	 * each thread 1 + its ring. All are atomic. */
 	u32 sqs;
-	u32 rings_given;
+	u32 rings_assigned;
 	u8 ring_of[HOMA_SVC_THREADS];
 	/* HOMA_SQE_NUMBERED if this homad makes ids of numbers, or 0; it changes with @att. */
 	u8 numbering;

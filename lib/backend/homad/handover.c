@@ -100,7 +100,7 @@ static int shut(struct homa_svc *c, u64 serial)
 }
 
 /* Have homad keep the attachment; if it does not, the handle is open again. */
-static int give(struct homa_svc *c, int fd, u8 token[16])
+static int export_handle(struct homa_svc *c, int fd, u8 token[16])
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_EXPORT };
 	struct homa_ctl_answer answer;
@@ -145,7 +145,7 @@ int homa_svc_export(void *host, uint64_t serial, uint8_t token[16])
 		rc = -EOPNOTSUPP;
 	if (!rc) {
 		fd = shut(c, serial);
-		rc = fd < 0 ? fd : give(c, fd, token);
+		rc = fd < 0 ? fd : export_handle(c, fd, token);
 		if (fd >= 0)
 			close(fd);
 	}

@@ -36,7 +36,7 @@ struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c)
 	at = thread_number % HOMA_SVC_THREADS;
 	ring = __atomic_load_n(&c->ring_of[at], __ATOMIC_RELAXED);
 	if (unlikely(!ring)) {
-		ring = (u8)(1 + __atomic_fetch_add(&c->rings_given, 1,
+		ring = (u8)(1 + __atomic_fetch_add(&c->rings_assigned, 1,
 						   __ATOMIC_RELAXED) %
 					HOMA_SHM_SQS);
 		__atomic_store_n(&c->ring_of[at], ring, __ATOMIC_RELAXED);

@@ -71,11 +71,11 @@ static void host_retire(struct sim *sim, struct sim_homa_host *hh)
 		struct sim_homa_priv priv = *(struct sim_homa_priv *)homa_rpc_priv(rpc);
 
 		*(struct sim_homa_priv *)homa_rpc_priv(rpc) = (struct sim_homa_priv){ 0 };
-		sim_homa_give_back(homa, rpc);
+		sim_homa_release_rpc(homa, rpc);
 		priv_end(sim, &priv);
 	}
 	while (unlikely((peer = homa_retired_peer(&hh->ctx)) != NULL))
-		sim_homa_give_back_peer(homa, peer);
+		sim_homa_release_peer(homa, peer);
 }
 
 static inline void host_clean(struct sim *sim, struct sim_homa_host *hh)

@@ -106,8 +106,8 @@ void sim_homa_memory_free(struct sim_homa *homa);
  * use up; false: there is none
  */
 bool sim_homa_refill(struct sim_homa *homa, struct homa_ctx *ctx);
-void sim_homa_give_back(struct sim_homa *homa, struct homa_rpc *rpc);
-void sim_homa_give_back_peer(struct sim_homa *homa, struct homa_peer *peer);
+void sim_homa_release_rpc(struct sim_homa *homa, struct homa_rpc *rpc);
+void sim_homa_release_peer(struct sim_homa *homa, struct homa_peer *peer);
 
 /* ---- homa_presets.c ---- */
 

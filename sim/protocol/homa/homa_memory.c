@@ -120,12 +120,12 @@ bool sim_homa_refill(struct sim_homa *homa, struct homa_ctx *ctx)
 	return true;
 }
 
-void sim_homa_give_back(struct sim_homa *homa, struct homa_rpc *rpc)
+void sim_homa_release_rpc(struct sim_homa *homa, struct homa_rpc *rpc)
 {
 	put(&homa->pool.rpcs, rpc);
 }
 
-void sim_homa_give_back_peer(struct sim_homa *homa, struct homa_peer *peer)
+void sim_homa_release_peer(struct sim_homa *homa, struct homa_peer *peer)
 {
 	put(&homa->pool.peers, peer);
 }

@@ -135,7 +135,7 @@ int sim_homa_set(struct sim_config *cfg, const char *name, u64 value)
 }
 
 /* Did the user give the setting at @offset of struct homa_params? */
-static bool given(const struct sim_config *cfg, size_t offset)
+static bool is_set(const struct sim_config *cfg, size_t offset)
 {
 	u32 i;
 
@@ -145,7 +145,7 @@ static bool given(const struct sim_config *cfg, size_t offset)
 	return false;
 }
 
-#define GIVEN(cfg, name) given(cfg, offsetof(struct homa_params, name))
+#define IS_SET(cfg, name) is_set(cfg, offsetof(struct homa_params, name))
 
 /* ---- when the network is there ---- */
 
@@ -185,22 +185,22 @@ static void settle_levels(const struct sim *sim, struct sim_homa *homa)
 	u32 unscheduled = (u32)cfg->option[SIM_HOMA_UNSCHEDULED];
 	u32 total = params->num_priorities;
 
-	if (!scheduled && GIVEN(cfg, max_overcommit))
+	if (!scheduled && IS_SET(cfg, max_overcommit))
 		scheduled = homa_min_u32(params->max_overcommit, total);
-	if (!unscheduled && GIVEN(cfg, unsched_levels))
+	if (!unscheduled && IS_SET(cfg, unsched_levels))
 		unscheduled = params->unsched_levels;
 	if (!scheduled)
 		scheduled = study ? study->scheduled : DEFAULT_LEVELS;
 	if (!unscheduled)
 		unscheduled = study ? study->unscheduled : HOMA_PRIORITIES - DEFAULT_LEVELS;
-	if (!GIVEN(cfg, num_priorities))
+	if (!IS_SET(cfg, num_priorities))
 		total = homa_min_u32(scheduled + unscheduled, HOMA_PRIORITIES);
 	params->num_priorities = total;
-	if (!GIVEN(cfg, max_overcommit))
+	if (!IS_SET(cfg, max_overcommit))
 		params->max_overcommit = scheduled;
 	params->unsched_levels = homa_min_u32(unscheduled, total > 1 ? total - 1 : 0);
 	if (study && params->unsched_levels == study->unscheduled &&
-	    !GIVEN(cfg, unsched_bytes)) {
+	    !IS_SET(cfg, unsched_bytes)) {
 		homa->levels = study->unscheduled;
 		memcpy(homa->cutoffs, study->cutoffs, sizeof(study->cutoffs));
 	}
@@ -215,16 +215,16 @@ static void settle_low_queue(const struct sim *sim, struct homa_params *params,
 	u32 segment = sim_homa_segment(cfg);
 	u64 rtt_ps = (u64)rtt_bytes * sim->hosts[0].up->ps_per_byte;
 
-	if (!GIVEN(cfg, unsched_bytes))
+	if (!IS_SET(cfg, unsched_bytes))
 		params->unsched_bytes =
 			homa_max_u32(rtt_bytes * 5 / 8 / segment, 1) * segment;
-	if (!GIVEN(cfg, window))
+	if (!IS_SET(cfg, window))
 		params->window = rtt_bytes;
-	if (!GIVEN(cfg, max_incoming))
+	if (!IS_SET(cfg, max_incoming))
 		params->max_incoming = homa_max_u32(2 * rtt_bytes - segment, rtt_bytes);
-	if (!GIVEN(cfg, reserved_incoming))
+	if (!IS_SET(cfg, reserved_incoming))
 		params->reserved_incoming = rtt_bytes / 2;
-	if (!GIVEN(cfg, quiet_us))
+	if (!IS_SET(cfg, quiet_us))
 		params->quiet_us = (u32)homa_max_u64(rtt_ps * 4 / 3 / SIM_US, 1);
 }
 
@@ -237,7 +237,7 @@ int sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
 	homa->params = cfg->homa;
 	/* With this MTU the engine cuts segments of the size that the header model has. */
 	homa->mtu = sim_homa_segment(cfg) + 20 + HOMA_DATA_HDR;
-	if (sigcomm && !GIVEN(cfg, unsched_bytes) && !homa->params.unsched_bytes)
+	if (sigcomm && !IS_SET(cfg, unsched_bytes) && !homa->params.unsched_bytes)
 		homa->params.unsched_bytes = network_rtt_bytes(sim);
 	if (!strcmp(cfg->preset, "low-queue"))
 		settle_low_queue(sim, &homa->params, network_rtt_bytes(sim));
@@ -247,7 +247,7 @@ int sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
 		homa->levels = 0;
 		return 0;
 	}
-	if (sigcomm && !GIVEN(cfg, cutoff_interval_ms))
+	if (sigcomm && !IS_SET(cfg, cutoff_interval_ms))
 		homa->params.cutoff_interval_ms = 0;
 	if (homa->levels)
 		return 0;

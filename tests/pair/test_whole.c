@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Messages that are the application's with their one packet (homa_sock_give()):
+ * Messages that are the application's with their one packet (homa_sock_deliver_whole()):
  * which ones are, that nothing else changes, and what duplicates, silence and a
  * socket that ends do to them.
  */
@@ -8,13 +8,13 @@
 
 #include "homa_look.h"
 
-static struct pair_world *world(bool give)
+static struct pair_world *world(bool deliver_whole)
 {
 	struct pair_config cfg;
 
 	pair_config_default(&cfg);
 	cfg.hosts = 2;
-	cfg.give = give;
+	cfg.deliver_whole = deliver_whole;
 	return pair_world_new(&cfg);
 }
 
@@ -23,7 +23,7 @@ static u64 metric(struct pair_world *w, enum homa_metric m)
 	return w->hosts[0].ctx.metrics[m] + w->hosts[1].ctx.metrics[m];
 }
 
-static void give__only_what_is_whole_in_one_packet(void **state)
+static void whole__only_what_is_whole_in_one_packet(void **state)
 {
 	static const struct {
 		u32 request, response, given;
@@ -38,17 +38,17 @@ static void give__only_what_is_whole_in_one_packet(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct pair_rpc *r;
 
-		before = w->given;
+		before = w->delivered_whole;
 		r = pair_rpc(w, 0, 1, cases[i].request, cases[i].response);
 		assert_true(pair_run_while_pending(w, PAIR_S));
 		assert_int_equal(r->state, PAIR_OK);
-		assert_int_equal(w->given - before, cases[i].given);
+		assert_int_equal(w->delivered_whole - before, cases[i].given);
 	}
 	pair_finish(w);
 }
 
 /* The wire cannot tell, nor can the counters. */
-static void give__is_not_seen_from_outside(void **state)
+static void whole__is_not_seen_from_outside(void **state)
 {
 	static const enum homa_metric same[] = {
 		HOMA_M_rx_packets,	HOMA_M_tx_data,
@@ -70,13 +70,13 @@ static void give__is_not_seen_from_outside(void **state)
 		assert_true(pair_run_while_pending(w, PAIR_S));
 		for (i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 			found[on][i] = metric(w, same[i]);
-		assert_int_equal(w->given != 0, on);
+		assert_int_equal(w->delivered_whole != 0, on);
 		pair_finish(w);
 	}
 	assert_memory_equal(found[0], found[1], sizeof(found[0]));
 }
 
-static void give__a_duplicate_is_not_executed(void **state)
+static void whole__a_duplicate_is_not_executed(void **state)
 {
 	struct pair_config cfg;
 	struct pair_world *w;
@@ -85,7 +85,7 @@ static void give__a_duplicate_is_not_executed(void **state)
 	(void)state;
 	pair_config_default(&cfg);
 	cfg.hosts = 2;
-	cfg.give = true;
+	cfg.deliver_whole = true;
 	cfg.faults.dup = 1000;
 	cfg.faults.dup_max_ns = 5 * PAIR_MS;
 	w = pair_world_new(&cfg);
@@ -94,7 +94,7 @@ static void give__a_duplicate_is_not_executed(void **state)
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	pair_run_for(w, 20 * PAIR_MS);
 	/* The book would have failed a second execution. */
-	assert_int_equal(w->given, 400);
+	assert_int_equal(w->delivered_whole, 400);
 	assert_true(metric(w, HOMA_M_rx_duplicates) +
 			    metric(w, HOMA_M_drop_tombstone) >
 		    0);
@@ -137,7 +137,7 @@ static void announced(bool longest_first)
 
 	pair_config_default(&cfg);
 	cfg.hosts = 2;
-	cfg.give = true;
+	cfg.deliver_whole = true;
 	cfg.pool_pages = 2 * MESSAGES;
 	cfg.params.max_incoming = 1;
 	w = pair_world_new(&cfg);
@@ -156,13 +156,13 @@ static void announced(bool longest_first)
 		arrive(w, HOMA_DATA, 1000 + 2 * n, 20000 + n, 20000 + n);
 		pair_run_for(w, PAIR_US);
 	}
-	assert_int_equal(w->given, MESSAGES);
+	assert_int_equal(w->delivered_whole, MESSAGES);
 	homa_link_state(&w->hosts[0].ctx, w->hosts[0].link, &state);
 	assert_int_equal(state.granting + state.waiting, 1);
 	pair_finish(w);
 }
 
-static void give__an_announced_message_leaves_the_grant_scheduler(void **state)
+static void whole__an_announced_message_leaves_the_grant_scheduler(void **state)
 {
 	(void)state;
 	announced(true);
@@ -170,7 +170,7 @@ static void give__an_announced_message_leaves_the_grant_scheduler(void **state)
 }
 
 /* A request that is served and never answered keeps nothing running. */
-static void give__no_timer_for_a_request_in_service(void **state)
+static void whole__no_timer_for_a_request_in_service(void **state)
 {
 	struct pair_world *w = world(true);
 	struct pair_rpc *r = pair_rpc(w, 0, 1, 100, 100);
@@ -186,35 +186,35 @@ static void give__no_timer_for_a_request_in_service(void **state)
 }
 
 static void
-give__private_rpcs_and_switched_off_sockets_take_the_usual_way(void **state)
+whole__private_rpcs_and_switched_off_sockets_take_the_usual_way(void **state)
 {
 	struct pair_world *w = world(true);
 	struct pair_rpc *r;
 
 	(void)state;
-	homa_sock_give(w->hosts[1].socks[0].sock, false);
+	homa_sock_deliver_whole(w->hosts[1].socks[0].sock, false);
 	r = pair_rpc(w, 0, 1, 100, 100);
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	assert_int_equal(r->state, PAIR_OK);
-	assert_int_equal(w->given, 1); /* the response */
-	homa_sock_give(w->hosts[1].socks[0].sock, true);
+	assert_int_equal(w->delivered_whole, 1); /* the response */
+	homa_sock_deliver_whole(w->hosts[1].socks[0].sock, true);
 	pair_rpc(w, 0, 1, 100, 100);
 	assert_true(pair_run_while_pending(w, PAIR_S));
-	assert_int_equal(w->given, 3);
+	assert_int_equal(w->delivered_whole, 3);
 	pair_finish(w);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(give__only_what_is_whole_in_one_packet),
-		cmocka_unit_test(give__is_not_seen_from_outside),
-		cmocka_unit_test(give__a_duplicate_is_not_executed),
+		cmocka_unit_test(whole__only_what_is_whole_in_one_packet),
+		cmocka_unit_test(whole__is_not_seen_from_outside),
+		cmocka_unit_test(whole__a_duplicate_is_not_executed),
 		cmocka_unit_test(
-			give__an_announced_message_leaves_the_grant_scheduler),
-		cmocka_unit_test(give__no_timer_for_a_request_in_service),
+			whole__an_announced_message_leaves_the_grant_scheduler),
+		cmocka_unit_test(whole__no_timer_for_a_request_in_service),
 		cmocka_unit_test(
-			give__private_rpcs_and_switched_off_sockets_take_the_usual_way),
+			whole__private_rpcs_and_switched_off_sockets_take_the_usual_way),
 	};
 
 	pair_test_setup();

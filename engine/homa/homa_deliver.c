@@ -3,21 +3,21 @@
  * How a message becomes the application's: its pages are handed over, a request's
  * service begins, a response ends its RPC and is acknowledged.
  *
- * Messages that are whole in one packet do that at once. Where the host says so (homa_sock_give())
- * such a message is the application's as soon as it is received: no deadline is
- * set for bytes that are here, the grant scheduler never sees it, and the steps
- * between arrival, copy and taking fall away. The host copies the payload to its
- * page afterwards; nobody but the application looks there. A request counts as waiting
- * for the application until the host says that it has it (homa_sock_taken()), also
- * when its client has aborted it meanwhile.
+ * Messages that are whole in one packet do that at once. Where the host says so
+ * (homa_sock_deliver_whole()) such a message is the application's as soon as it is
+ * received: no deadline is set for bytes that are here, the grant scheduler never
+ * sees it, and the steps between arrival, copy and taking fall away. The host
+ * copies the payload to its page afterwards; nobody but the application looks
+ * there. A request counts as waiting for the application until the host says that
+ * it has it (homa_sock_taken()), also when its client has aborted it meanwhile.
  */
 #include "homa_busy.h"
 #include "homa_owner.h"
 #include "homa_rx.h"
 
-void homa_sock_give(struct homa_sock *sock, bool give)
+void homa_sock_deliver_whole(struct homa_sock *sock, bool deliver_whole)
 {
-	HOMA_WRITE_ONCE(sock->give, give);
+	HOMA_WRITE_ONCE(sock->deliver_whole, deliver_whole);
 }
 
 void homa_sock_refuse(struct homa_sock *sock, bool refuse)
@@ -72,8 +72,8 @@ void homa_rpc_end(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_rpc_kill(ctx, rpc);
 }
 
-void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
-		   struct homa_msg_info *info)
+void homa_rpc_deliver(struct homa_ctx *ctx, struct homa_rpc *rpc,
+		      struct homa_msg_info *info)
 {
 	homa_fill_info(rpc, info);
 	if (homa_rpc_is_client(rpc)) {
@@ -86,13 +86,13 @@ void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 /* ---- in one packet ---- */
 
-bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
-		  struct homa_rx_pkt *pkt)
+bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			   struct homa_rx_pkt *pkt)
 {
 	struct homa_rx_message *m = &pkt->message;
 
 	/* The whole message has come once already, and another caller copies it now. */
-	if (rpc->in.received || !HOMA_READ_ONCE(rpc->sock->give) ||
+	if (rpc->in.received || !HOMA_READ_ONCE(rpc->sock->deliver_whole) ||
 	    !(rpc->flags & HOMA_RPC_OWN_PAGES) || rpc->flags & HOMA_RPC_PRIVATE)
 		return false;
 	/* The host names the packet's sender as the peer. */
