@@ -40,7 +40,7 @@ static unsigned int homak_disguise_take(struct sk_buff *skb, struct net *net,
 {
 	__skb_pull(skb, at);
 	skb_reset_transport_header(skb);
-	homak_rx_skb(homak_net(net), skb, HOMAK_ENCAP_TCP);
+	homak_rx_skb(homak_net(net), skb, HOMAK_DISGUISE_TCP);
 	return NF_STOLEN;
 }
 
@@ -60,7 +60,7 @@ static void homak_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
 	at += sizeof(q->icmp) + q->ip.ihl * 4;
 	if (!homak_disguise_marked(skb, at))
 		return;
-	homak_addr_v4(&peer, q->ip.daddr, HOMAK_ENCAP_TCP);
+	homak_addr_v4(&peer, q->ip.daddr, HOMAK_DISGUISE_TCP);
 	homak_icmp_quoted(homak_net(net), skb, at, &peer,
 			  homak_icmp_errno_v4(q->icmp.type, q->icmp.code),
 			  ntohs(q->icmp.un.frag.mtu));
@@ -82,7 +82,8 @@ static void homak_tcp_icmp_v6(struct sk_buff *skb, struct net *net, int at)
 	at += sizeof(*q);
 	if (!err || !homak_disguise_marked(skb, at))
 		return;
-	homak_addr_v6_at(&peer, &q->ip.daddr, HOMAK_ENCAP_TCP, skb->dev->ifindex);
+	homak_addr_v6_at(&peer, &q->ip.daddr, HOMAK_DISGUISE_TCP,
+			 skb->dev->ifindex);
 	homak_icmp_quoted(homak_net(net), skb, at, &peer, err,
 			  ntohl(q->icmp.icmp6_mtu));
 }

@@ -65,7 +65,7 @@ enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
 	    READ_ONCE(hnet->settings.gso_force_software))
 		return HOMAK_GSO_NONE;
 	tso &= dev->features & NETIF_F_GSO ? dev->features : 0;
-	if (encap == HOMAK_ENCAP_TCP)
+	if (encap == HOMAK_DISGUISE_TCP)
 		return tso ? HOMAK_GSO_TCP : HOMAK_GSO_NONE;
 	if (encap)
 		return dev->features & NETIF_F_GSO ? HOMAK_GSO_UDP :

@@ -62,7 +62,7 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
 #include "homa_kobjects.h"
 
 /* homa_addr.encap of a peer reached in TCP disguise; no UDP port is that low. */
-#define HOMAK_ENCAP_TCP HOMA_IPPROTO_HIJACK
+#define HOMAK_DISGUISE_TCP HOMA_IPPROTO_HIJACK
 
 /* The number of spare RPCs, peers and ranges that a context has when the engine is
  * entered. */

@@ -177,7 +177,7 @@ static inline s32 homak_q_left(const struct homak_dev *hdev)
 /* Is the peer reached by UDP encapsulation? */
 static inline bool homak_encap_udp(const struct homa_addr *addr)
 {
-	return addr->encap && addr->encap != HOMAK_ENCAP_TCP;
+	return addr->encap && addr->encap != HOMAK_DISGUISE_TCP;
 }
 
 #endif

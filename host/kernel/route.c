@@ -85,7 +85,7 @@ static u8 homak_addr_proto(const struct homa_addr *dst)
 {
 	if (likely(!dst->encap))
 		return HOMA_IPPROTO;
-	return dst->encap == HOMAK_ENCAP_TCP ? IPPROTO_TCP : IPPROTO_UDP;
+	return dst->encap == HOMAK_DISGUISE_TCP ? IPPROTO_TCP : IPPROTO_UDP;
 }
 
 static struct dst_entry *homak_lookup_v4(struct net *net,

@@ -252,7 +252,7 @@ static struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
 					  const struct homak_sending *s)
 {
 	const u16 ways[] = { s->name.addr.encap, 0, HOMA_UDP_PORT,
-			     HOMAK_ENCAP_TCP };
+			     HOMAK_DISGUISE_TCP };
 	struct homa_addr peer = s->name.addr;
 	struct homa_rpc *rpc = NULL;
 	size_t i;

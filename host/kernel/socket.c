@@ -24,7 +24,7 @@
 static u16 homak_encap_new(const struct homak_settings *settings)
 {
 	if (READ_ONCE(settings->hijack_tcp))
-		return HOMAK_ENCAP_TCP;
+		return HOMAK_DISGUISE_TCP;
 	return READ_ONCE(settings->hijack_udp) ? HOMA_UDP_PORT : 0;
 }
 

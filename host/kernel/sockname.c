@@ -223,7 +223,7 @@ cut:
 /* Does a UDP port have to travel with the name? */
 static bool homak_name_marks(u16 encap)
 {
-	return encap && encap != HOMA_UDP_PORT && encap != HOMAK_ENCAP_TCP;
+	return encap && encap != HOMA_UDP_PORT && encap != HOMAK_DISGUISE_TCP;
 }
 
 int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,

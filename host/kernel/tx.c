@@ -271,7 +271,7 @@ static bool homak_tx_room(struct homak_dev *hdev, s32 *had)
 static u32 homak_tx_segs(const struct homak_net *hnet,
 			 const struct net_device *dev)
 {
-	u16 encap = READ_ONCE(hnet->settings.hijack_tcp) ? HOMAK_ENCAP_TCP : 0;
+	u16 encap = READ_ONCE(hnet->settings.hijack_tcp) ? HOMAK_DISGUISE_TCP : 0;
 
 	if (homak_gso_form(hnet, dev, encap, true) == HOMAK_GSO_NONE)
 		return 1;

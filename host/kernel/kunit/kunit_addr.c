@@ -35,8 +35,8 @@ static void addr_v6_round_trip(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)a.zero, 0u);
 	/* Both ways to write an IPv4 address mean the same peer. */
 	ipv6_addr_set_v4mapped(in_aton("10.1.2.3"), &mapped);
-	homak_addr_v6(&a, &mapped, HOMAK_ENCAP_TCP);
-	homak_addr_v4(&b, in_aton("10.1.2.3"), HOMAK_ENCAP_TCP);
+	homak_addr_v6(&a, &mapped, HOMAK_DISGUISE_TCP);
+	homak_addr_v4(&b, in_aton("10.1.2.3"), HOMAK_DISGUISE_TCP);
 	KUNIT_EXPECT_EQ(test, memcmp(&a, &b, sizeof(a)), 0);
 }
 
