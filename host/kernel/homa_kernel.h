@@ -380,9 +380,9 @@ void homak_rx_exit(void);
 void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap);
 /** homak_encap_set() - begins or ends to take packets in UDP and in TCP disguise; may sleep. */
 int homak_encap_set(struct homak_net *hnet, bool udp, bool tcp);
-/** homak_early_set() - turns the early path (see prerouting.c) on or off; may sleep. It is on
+/** homak_prerouting_set() - turns the early path (see prerouting.c) on or off; may sleep. It is on
  *  from when the namespace has an engine, unless settings.early_path is 0. */
-int homak_early_set(struct homak_net *hnet, bool on);
+int homak_prerouting_set(struct homak_net *hnet, bool on);
 int homak_encap_init(struct homak_net *hnet);
 void homak_encap_free(struct homak_net *hnet);
 

@@ -61,8 +61,8 @@ int homak_disguise_on(struct net *net);
 void homak_disguise_off(struct net *net);
 
 /* prerouting.c */
-int homak_early_on(struct homak_net *hnet);
-void homak_early_off(struct homak_net *hnet);
+int homak_prerouting_on(struct homak_net *hnet);
+void homak_prerouting_off(struct homak_net *hnet);
 
 /* flow.c */
 /** homak_flows_make() - gives the namespace empty tables; 0 or -ENOMEM; may sleep. */

@@ -11,8 +11,8 @@ enum homak_knob_kind {
 	HOMAK_KNOB_HOST,   /* @offset in struct homak_settings */
 	/* as HOMAK_KNOB_HOST, and told to homak_encap_set() */
 	HOMAK_KNOB_ENCAP,
-	/* as HOMAK_KNOB_HOST, and told to homak_early_set() */
-	HOMAK_KNOB_EARLY,
+	/* as HOMAK_KNOB_HOST, and told to homak_prerouting_set() */
+	HOMAK_KNOB_PREROUTING,
 	HOMAK_KNOB_LIST, /* u32[8] at @offset in struct homak_settings */
 };
 

@@ -77,7 +77,7 @@ out:
 		homak_sysctl_started(hnet);
 		/* Without the early path packets take the usual way, which is slower. */
 		if (READ_ONCE(hnet->settings.early_path))
-			homak_early_set(hnet, true);
+			homak_prerouting_set(hnet, true);
 	}
 	return err;
 }

@@ -30,9 +30,9 @@
 #ifdef CONFIG_NETFILTER
 
 /* Does no other code look at packets that are delivered here? */
-static bool homak_early_alone(const struct net *net,
-			      const struct nf_hook_entries __rcu *input,
-			      const struct raw_hashinfo *raw)
+static bool homak_prerouting_alone(const struct net *net,
+				   const struct nf_hook_entries __rcu *input,
+				   const struct raw_hashinfo *raw)
 {
 	return !rcu_access_pointer(input) &&
 	       hlist_empty(&raw->ht[raw_hashfunc(net, HOMA_IPPROTO)]);
@@ -41,7 +41,7 @@ static bool homak_early_alone(const struct net *net,
 /* Gives @skb the route of @flow, which is the one of its addresses, if that still holds; returns
  * the struct of its device, or NULL. */
 static __always_inline struct homak_dev *
-homak_early_route(struct homak_rx_flow *flow, struct sk_buff *skb)
+homak_prerouting_route(struct homak_rx_flow *flow, struct sk_buff *skb)
 {
 	struct dst_entry *dst = flow->dst;
 
@@ -55,7 +55,8 @@ homak_early_route(struct homak_rx_flow *flow, struct sk_buff *skb)
 }
 
 static __always_inline struct homak_dev *
-homak_early_find_v4(struct homak_rx_flows __percpu *flows, struct sk_buff *skb)
+homak_prerouting_find_v4(struct homak_rx_flows __percpu *flows,
+			 struct sk_buff *skb)
 {
 	const struct iphdr *ip = ip_hdr(skb);
 	u64 how = homak_flow_how(skb);
@@ -65,13 +66,14 @@ homak_early_find_v4(struct homak_rx_flows __percpu *flows, struct sk_buff *skb)
 	homak_own();
 	flow = homak_flow_slot_v4(flows, ip, how);
 	if (likely(homak_flow_is_v4(flow, ip, how)))
-		hdev = homak_early_route(flow, skb);
+		hdev = homak_prerouting_route(flow, skb);
 	homak_disown();
 	return hdev;
 }
 
 static __always_inline struct homak_dev *
-homak_early_find_v6(struct homak_rx_flows __percpu *flows, struct sk_buff *skb)
+homak_prerouting_find_v6(struct homak_rx_flows __percpu *flows,
+			 struct sk_buff *skb)
 {
 	u64 how = homak_flow_how(skb) | HOMAK_FLOW_V6;
 	struct homak_dev *hdev = NULL;
@@ -82,17 +84,16 @@ homak_early_find_v6(struct homak_rx_flows __percpu *flows, struct sk_buff *skb)
 	homak_own();
 	flow = homak_flow_slot_v6(flows, ends, how);
 	if (likely(homak_flow_is_v6(flow, ends, how)))
-		hdev = homak_early_route(flow, skb);
+		hdev = homak_prerouting_route(flow, skb);
 	homak_disown();
 	return hdev;
 }
 
 /* Takes @skb, with an IP header of @len bytes and a route, unless something else has to see
  * it on the way to us. */
-static __always_inline unsigned int homak_early_take(struct homak_net *hnet,
-						     struct sk_buff *skb,
-						     struct homak_dev *hdev,
-						     u32 len)
+static __always_inline unsigned int
+homak_prerouting_take(struct homak_net *hnet, struct sk_buff *skb,
+		      struct homak_dev *hdev, u32 len)
 {
 	__skb_pull(skb, len);
 	skb_reset_transport_header(skb);
@@ -100,8 +101,8 @@ static __always_inline unsigned int homak_early_take(struct homak_net *hnet,
 	return NF_STOLEN;
 }
 
-static unsigned int homak_early_v4(void *priv, struct sk_buff *skb,
-				   const struct nf_hook_state *state)
+static unsigned int homak_prerouting_v4(void *priv, struct sk_buff *skb,
+					const struct nf_hook_state *state)
 {
 	const struct iphdr *ip = ip_hdr(skb);
 	struct homak_rx_flows __percpu *flows;
@@ -115,20 +116,20 @@ static unsigned int homak_early_v4(void *priv, struct sk_buff *skb,
 		return NF_ACCEPT;
 	hnet = homak_net(state->net);
 	flows = READ_ONCE(hnet->flows);
-	hdev = likely(flows) ? homak_early_find_v4(flows, skb) : NULL;
+	hdev = likely(flows) ? homak_prerouting_find_v4(flows, skb) : NULL;
 	if (!hdev)
 		return NF_ACCEPT;
-	if (!homak_early_alone(state->net,
-			       state->net->nf.hooks_ipv4[NF_INET_LOCAL_IN],
-			       &raw_v4_hashinfo) ||
+	if (!homak_prerouting_alone(state->net,
+				    state->net->nf.hooks_ipv4[NF_INET_LOCAL_IN],
+				    &raw_v4_hashinfo) ||
 	    !xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_ACCEPT;
 	__IP_INC_STATS(state->net, IPSTATS_MIB_INDELIVERS);
-	return homak_early_take(hnet, skb, hdev, sizeof(*ip));
+	return homak_prerouting_take(hnet, skb, hdev, sizeof(*ip));
 }
 
-static unsigned int homak_early_v6(void *priv, struct sk_buff *skb,
-				   const struct nf_hook_state *state)
+static unsigned int homak_prerouting_v6(void *priv, struct sk_buff *skb,
+					const struct nf_hook_state *state)
 {
 	const struct ipv6hdr *ip = ipv6_hdr(skb);
 	struct homak_rx_flows __percpu *flows;
@@ -141,62 +142,62 @@ static unsigned int homak_early_v6(void *priv, struct sk_buff *skb,
 		return NF_ACCEPT;
 	hnet = homak_net(state->net);
 	flows = READ_ONCE(hnet->flows);
-	hdev = likely(flows) ? homak_early_find_v6(flows, skb) : NULL;
+	hdev = likely(flows) ? homak_prerouting_find_v6(flows, skb) : NULL;
 	if (!hdev)
 		return NF_ACCEPT;
-	if (!homak_early_alone(state->net,
-			       state->net->nf.hooks_ipv6[NF_INET_LOCAL_IN],
-			       &raw_v6_hashinfo) ||
+	if (!homak_prerouting_alone(state->net,
+				    state->net->nf.hooks_ipv6[NF_INET_LOCAL_IN],
+				    &raw_v6_hashinfo) ||
 	    !xfrm6_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_ACCEPT;
 	__IP6_INC_STATS(state->net, __in6_dev_get(skb->dev),
 			IPSTATS_MIB_INDELIVERS);
-	return homak_early_take(hnet, skb, hdev, sizeof(*ip));
+	return homak_prerouting_take(hnet, skb, hdev, sizeof(*ip));
 }
 
-static const struct nf_hook_ops homak_early_hooks[] = {
+static const struct nf_hook_ops homak_prerouting_hooks[] = {
 	{
-		.hook = homak_early_v4,
+		.hook = homak_prerouting_v4,
 		.pf = NFPROTO_IPV4,
 		.hooknum = NF_INET_PRE_ROUTING,
 		.priority = NF_IP_PRI_LAST,
 	},
 	{
-		.hook = homak_early_v6,
+		.hook = homak_prerouting_v6,
 		.pf = NFPROTO_IPV6,
 		.hooknum = NF_INET_PRE_ROUTING,
 		.priority = NF_IP6_PRI_LAST,
 	},
 };
 
-int homak_early_on(struct homak_net *hnet)
+int homak_prerouting_on(struct homak_net *hnet)
 {
 	int err = homak_flows_make(hnet);
 
 	if (err)
 		return err;
-	err = nf_register_net_hooks(hnet->net, homak_early_hooks,
-				    ARRAY_SIZE(homak_early_hooks));
+	err = nf_register_net_hooks(hnet->net, homak_prerouting_hooks,
+				    ARRAY_SIZE(homak_prerouting_hooks));
 	if (err)
 		homak_flows_free(hnet);
 	return err;
 }
 
-void homak_early_off(struct homak_net *hnet)
+void homak_prerouting_off(struct homak_net *hnet)
 {
-	nf_unregister_net_hooks(hnet->net, homak_early_hooks,
-				ARRAY_SIZE(homak_early_hooks));
+	nf_unregister_net_hooks(hnet->net, homak_prerouting_hooks,
+				ARRAY_SIZE(homak_prerouting_hooks));
 	homak_flows_free(hnet);
 }
 
 #else
 
-int homak_early_on(struct homak_net *hnet)
+int homak_prerouting_on(struct homak_net *hnet)
 {
 	return -EOPNOTSUPP;
 }
 
-void homak_early_off(struct homak_net *hnet)
+void homak_prerouting_off(struct homak_net *hnet)
 {
 }
 

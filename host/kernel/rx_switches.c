@@ -32,16 +32,16 @@ int homak_encap_init(struct homak_net *hnet)
 	return 0;
 }
 
-int homak_early_set(struct homak_net *hnet, bool on)
+int homak_prerouting_set(struct homak_net *hnet, bool on)
 {
 	struct homak_encap *encap = hnet->encap;
 	int err = 0;
 
 	mutex_lock(&encap->lock);
 	if (on && !hnet->flows)
-		err = homak_early_on(hnet);
+		err = homak_prerouting_on(hnet);
 	else if (!on && hnet->flows)
-		homak_early_off(hnet);
+		homak_prerouting_off(hnet);
 	mutex_unlock(&encap->lock);
 	return err;
 }
@@ -80,7 +80,7 @@ void homak_encap_free(struct homak_net *hnet)
 
 	if (!encap)
 		return;
-	homak_early_set(hnet, false);
+	homak_prerouting_set(hnet, false);
 	homak_encap_set(hnet, false, false);
 	/* a packet may still be on its way through the hooks */
 	synchronize_net();

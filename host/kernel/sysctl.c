@@ -62,7 +62,7 @@ static const struct homak_knob homak_host_knobs[] = {
 	  offsetof(struct homak_settings, hijack_tcp), 1, 0, 1 },
 	{ "hijack_udp", HOMAK_KNOB_ENCAP,
 	  offsetof(struct homak_settings, hijack_udp), 1, 0, 1 },
-	{ "early_path", HOMAK_KNOB_EARLY,
+	{ "early_path", HOMAK_KNOB_PREROUTING,
 	  offsetof(struct homak_settings, early_path), 1, 0, 1 },
 	{ "priority_map", HOMAK_KNOB_LIST,
 	  offsetof(struct homak_settings, priority_map), 1, 0, 7 },
@@ -140,10 +140,10 @@ static int homak_knob_set(struct homak_net *hnet, const struct homak_knob *knob,
 		udp = at == &now->hijack_udp ? value : now->hijack_udp;
 		err = homak_encap_set(hnet, udp, tcp);
 		break;
-	case HOMAK_KNOB_EARLY:
+	case HOMAK_KNOB_PREROUTING:
 		/* Without an engine there are no packets yet; see homak_net_start(). */
 		if (homak_net_engine(hnet))
-			err = homak_early_set(hnet, value);
+			err = homak_prerouting_set(hnet, value);
 		break;
 	default:
 		break;
