@@ -144,8 +144,8 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 	choice->address =
 		options->address ? options->address : env("HOMA_ADDRESS");
 
-	/* libhoma-preload has no kernel host: its socket() has asked the kernel already. */
-	if (!strcmp(via, "kernel") && !homa_knl_get())
+	/* libhoma-preload has no kernel backend: its socket() has asked the kernel already. */
+	if (!strcmp(via, "kernel") && !homa_ksock_get())
 		via = "auto";
 	if (!strcmp(via, "kernel") || !strcmp(via, "service")) {
 		choice->via = !strcmp(via, "kernel") ? "kernel" : "service";
@@ -163,7 +163,7 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 	if (!strcmp(via, "auto")) {
 		choice->try_service =
 			shared_will_do(options, interface, choice->address);
-		choice->try_kernel = choice->try_service && homa_knl_get();
+		choice->try_kernel = choice->try_service && homa_ksock_get();
 		return choose_auto(found, choice);
 	}
 	if (!strcmp(via, "udp")) {

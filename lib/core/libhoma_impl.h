@@ -100,14 +100,15 @@ int homa_settle_options(const struct homa_options *in,
 /** homa_load_embedded() - load the embedded host; NULL with a sentence in @err on failure. */
 const struct homa_backend_ops *homa_load_embedded(char *err, size_t errlen);
 
-/** homa_knl_get() - the kernel host's functions; NULL if this library has no kernel host. */
+/** homa_ksock_get() - the kernel backend's functions; NULL if this library has no kernel
+ *  backend. */
 #ifdef HOMA_NO_KERNEL
-static inline const struct homa_backend_ops *homa_knl_get(void)
+static inline const struct homa_backend_ops *homa_ksock_get(void)
 {
 	return NULL;
 }
 #else
-const struct homa_backend_ops *homa_knl_get(void);
+const struct homa_backend_ops *homa_ksock_get(void);
 #endif
 
 /** homa_svc_get() - the functions of the host that is a client of homad. */

@@ -75,7 +75,7 @@ static int open_kernel(struct homa *h, struct homa_backend_options *options,
 {
 	int rc;
 
-	h->ops = homa_knl_get();
+	h->ops = homa_ksock_get();
 	h->via = "kernel";
 	rc = may_open(h, options, err, errlen);
 	if (rc)

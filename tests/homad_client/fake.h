@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * A homad for tests of libhoma's service host: it speaks the attach protocol on a
+ * A homad for tests of libhoma's homad backend: it speaks the attach protocol on a
  * thread, and the test plays the rings, entry by entry, so that every order of
  * events can be made. One attachment at a time.
  */

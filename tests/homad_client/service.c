@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * libhoma's service host against a homad of the test's own making: attaching, what
+ * libhoma's homad backend against a homad of the test's own making: attaching, what
  * goes into the rings and what comes out of them, and what happens when something
  * is full.
  */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """libhoma on the kernel's Homa: the other hosts' API tests, between two namespaces of a guest.
 
-One guest for all. tests/homad/test_kernel_host.py runs the same programs without a module.
+One guest for all. tests/homad/test_kernel_backend.py runs the same programs without a module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOLDER = BUILD.resolve()
 PROGRAMS = tuple(
     FOLDER / path
     for path in (
-        "tests/net/api_client", "tests/net/api_server", "tests/homad/kernel_host",
+        "tests/net/api_client", "tests/net/api_server", "tests/homad/kernel_backend",
         "tests/preload/sock_client", "tests/preload/sock_server", "bench/homa-bench",
     )
 )  # fmt: skip
@@ -99,8 +99,8 @@ def test_api__v6(guest: Guest, server: None, check: str) -> None:
 
 
 @pytest.mark.parametrize("check", checks(OWN_CHECKS))
-def test_kernel_host(guest: Guest, check: str) -> None:
-    ok(guest, f"kernel_host {check}")
+def test_kernel_backend(guest: Guest, check: str) -> None:
+    ok(guest, f"kernel_backend {check}")
 
 
 @pytest.mark.once

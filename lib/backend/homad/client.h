@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * The service host: a handle of libhoma that is an attachment to homad. The
+ * The homad backend: a handle of libhoma that is an attachment to homad. The
  * protocol runs in the daemon; here commands go into submission rings and
  * completions come out of one ring (abi/shm.h).
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Opening and closing a handle of the service host.
+ * Opening and closing a handle of the homad backend.
  */
 #include <errno.h>
 #include <stdio.h>

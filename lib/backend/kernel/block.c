@@ -23,7 +23,7 @@
  * recvmsg(), in ns. */
 #define SHORT_SPIN_NS 50000u
 
-static void set_timeo(struct homa_knl *c, u64 us)
+static void set_timeo(struct homa_ksock *c, u64 us)
 {
 	struct timeval tv = { (time_t)(us / 1000000),
 			      (suseconds_t)(us % 1000000) };
@@ -36,7 +36,7 @@ static void set_timeo(struct homa_knl *c, u64 us)
 }
 
 /* Set the socket's timeout before a thread blocks for @left ns at most. */
-static void begin(struct homa_knl *c, u64 left)
+static void begin(struct homa_ksock *c, u64 left)
 {
 	u64 us = left / 1000;
 
@@ -47,7 +47,7 @@ static void begin(struct homa_knl *c, u64 left)
 	homa_gate_unlock(&c->timeo_lock);
 }
 
-static void end(struct homa_knl *c)
+static void end(struct homa_ksock *c)
 {
 	homa_gate_lock(&c->timeo_lock);
 	c->timed--;
@@ -55,7 +55,7 @@ static void end(struct homa_knl *c)
 }
 
 /* Remove the socket's timeout, which has woken a thread without one, if nobody needs it. */
-static void unset(struct homa_knl *c)
+static void unset(struct homa_ksock *c)
 {
 	homa_gate_lock(&c->timeo_lock);
 	if (!c->timed)
@@ -63,27 +63,28 @@ static void unset(struct homa_knl *c)
 	homa_gate_unlock(&c->timeo_lock);
 }
 
-static int by_poll(struct homa_knl *c, u64 left, struct homa_knl_got *got)
+static int by_poll(struct homa_ksock *c, u64 left, struct homa_ksock_got *got)
 {
 	struct pollfd fd = { .fd = c->fd, .events = POLLIN };
 	struct timespec ts = { 0, (long)left };
 
 	if (ppoll(&fd, 1, &ts, NULL) < 0)
 		return -errno;
-	return homa_knl_recv(c, 0, MSG_DONTWAIT, got);
+	return homa_ksock_recv(c, 0, MSG_DONTWAIT, got);
 }
 
-int homa_knl_block(struct homa_knl *c, u64 id, u64 until, struct homa_knl_got *got)
+int homa_ksock_block(struct homa_ksock *c, u64 id, u64 until,
+		     struct homa_ksock_got *got)
 {
 	u64 now, left;
 	int rc;
 
 	for (;;) {
-		rc = homa_knl_error(c);
+		rc = homa_ksock_error(c);
 		if (rc)
 			return rc;
-		if (until == HOMA_KNL_NEVER) {
-			rc = homa_knl_recv(c, id, 0, got);
+		if (until == HOMA_KSOCK_NEVER) {
+			rc = homa_ksock_recv(c, id, 0, got);
 			if (rc != -EAGAIN)
 				return rc;
 			unset(c);
@@ -97,7 +98,7 @@ int homa_knl_block(struct homa_knl *c, u64 id, u64 until, struct homa_knl_got *g
 			rc = by_poll(c, left, got);
 		} else {
 			begin(c, left);
-			rc = homa_knl_recv(c, id, 0, got);
+			rc = homa_ksock_recv(c, id, 0, got);
 			end(c);
 		}
 		if (rc != -EAGAIN)
@@ -105,7 +106,8 @@ int homa_knl_block(struct homa_knl *c, u64 id, u64 until, struct homa_knl_got *g
 	}
 }
 
-int homa_knl_spin(struct homa_knl *c, u64 id, u64 until, struct homa_knl_got *got)
+int homa_ksock_spin(struct homa_ksock *c, u64 id, u64 until,
+		    struct homa_ksock_got *got)
 {
 	u64 now = homa_clock_ns(), ns = c->spin_ns, end;
 	int rc;
@@ -114,12 +116,12 @@ int homa_knl_spin(struct homa_knl *c, u64 id, u64 until, struct homa_knl_got *go
 		ns = SHORT_SPIN_NS;
 	if (!ns)
 		return -EAGAIN;
-	end = ns == HOMA_KNL_NEVER ? until : homa_min_u64(until, now + ns);
+	end = ns == HOMA_KSOCK_NEVER ? until : homa_min_u64(until, now + ns);
 	for (;;) {
-		rc = homa_knl_recv(c, id, MSG_DONTWAIT, got);
+		rc = homa_ksock_recv(c, id, MSG_DONTWAIT, got);
 		if (rc != -EAGAIN)
 			return rc;
-		if (homa_clock_ns() >= end || homa_knl_error(c))
+		if (homa_clock_ns() >= end || homa_ksock_error(c))
 			return -EAGAIN;
 		sched_yield();
 	}

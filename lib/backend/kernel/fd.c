@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "backend_kernel.h"
 
-void homa_knl_fd_touch(struct homa_knl *c)
+void homa_ksock_fd_touch(struct homa_ksock *c)
 {
 	bool level = !homa_list_empty(&c->ready);
 	u64 value = 1;
@@ -31,9 +31,9 @@ static int watch(int set, int fd, uint32_t events)
 	return epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-int homa_knl_fd(void *host)
+int homa_ksock_fd(void *host)
 {
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 	int set, rc;
 
 	homa_gate_lock(&c->lock);
@@ -56,15 +56,15 @@ int homa_knl_fd(void *host)
 		return rc;
 	}
 	c->ep_fd = set;
-	homa_knl_fd_touch(c);
+	homa_ksock_fd_touch(c);
 out:
 	homa_gate_unlock(&c->lock);
 	return c->ep_fd;
 }
 
-int homa_knl_send_fd(void *host)
+int homa_ksock_send_fd(void *host)
 {
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 	int set, rc;
 
 	homa_gate_lock(&c->lock);

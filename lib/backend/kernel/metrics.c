@@ -26,7 +26,7 @@ static const char *const ours[] = {
 	"rpcs_failed",
 	"host_out_bytes",
 #define X(name, text) "host_" #name,
-	HOMA_KNL_COUNTERS(X)
+	HOMA_KSOCK_COUNTERS(X)
 #undef X
 		NULL,
 };
@@ -65,7 +65,7 @@ static void of_module(visitor *visit, void *arg)
 }
 
 /* The number of open RPCs of the socket; @out_bytes gets the bytes of messages it sends. */
-static u64 of_socket(struct homa_knl *c, u64 *out_bytes)
+static u64 of_socket(struct homa_ksock *c, u64 *out_bytes)
 {
 	struct homa_info info = { 0 };
 	struct homa_rpc_info *rpcs;
@@ -91,25 +91,25 @@ static u64 of_socket(struct homa_knl *c, u64 *out_bytes)
 }
 
 /* The number of our requests that are over and not taken, which the kernel has forgotten. */
-static u64 kept_responses(const struct homa_knl *c)
+static u64 kept_responses(const struct homa_ksock *c)
 {
 	const struct homa_list *node;
 	u64 n = 0;
 
 	for (node = c->ready.next; node != &c->ready; node = node->next)
-		n += homa_container_of(node, struct homa_knl_item, list)->msg.kind !=
+		n += homa_container_of(node, struct homa_ksock_item, list)->msg.kind !=
 		     HOMA_REQUEST;
 	return n;
 }
 
-void homa_knl_metrics(void *host, visitor *visit, void *arg)
+void homa_ksock_metrics(void *host, visitor *visit, void *arg)
 {
-	struct homa_knl_counters counters;
+	struct homa_ksock_counters counters;
 	u64 rpcs, rx_bytes, failed, out_bytes;
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 
 	homa_gate_lock(&c->lock);
-	homa_knl_drain(c);
+	homa_ksock_drain(c);
 	rpcs = of_socket(c, &out_bytes) + kept_responses(c);
 	counters = c->counters;
 	rx_bytes = c->rx_bytes;
@@ -122,7 +122,7 @@ void homa_knl_metrics(void *host, visitor *visit, void *arg)
 	      rx_bytes);
 	visit(arg, "rpcs_failed", "our requests that failed", failed);
 #define X(name, text) visit(arg, "host_" #name, text, counters.name);
-	HOMA_KNL_COUNTERS(X)
+	HOMA_KSOCK_COUNTERS(X)
 #undef X
 	visit(arg, "host_out_bytes", "bytes of outgoing messages now", out_bytes);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Opening and closing a handle of the kernel host. A child of fork() has a copy of
+ * Opening and closing a handle of the kernel backend. A child of fork() has a copy of
  * the socket's descriptor, which would keep its port and its RPCs alive when the
  * parent closes or ends: so it is closed there, and nothing else is touched.
  */
@@ -24,7 +24,7 @@ static void close_one(int fd)
 		close(fd);
 }
 
-static void close_fds(struct homa_knl *c)
+static void close_fds(struct homa_ksock *c)
 {
 	close_one(c->ep_fd);
 	close_one(c->level_fd);
@@ -48,7 +48,7 @@ static void in_child(void)
 	struct homa_list *node;
 
 	for (node = handles.next; node != &handles; node = node->next)
-		close_fds(homa_container_of(node, struct homa_knl, all));
+		close_fds(homa_container_of(node, struct homa_ksock, all));
 	homa_list_init(&handles);
 	pthread_mutex_unlock(&handles_lock);
 }
@@ -58,7 +58,7 @@ static void watch_forks(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
-static void list_handle(struct homa_knl *c)
+static void list_handle(struct homa_ksock *c)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -68,7 +68,7 @@ static void list_handle(struct homa_knl *c)
 	pthread_mutex_unlock(&handles_lock);
 }
 
-static int open_socket(struct homa_knl *c, char *err, size_t errlen)
+static int open_socket(struct homa_ksock *c, char *err, size_t errlen)
 {
 	int type = SOCK_DGRAM | SOCK_CLOEXEC, error;
 
@@ -92,7 +92,7 @@ static int open_socket(struct homa_knl *c, char *err, size_t errlen)
 		       -error;
 }
 
-static int give_region(struct homa_knl *c)
+static int give_region(struct homa_ksock *c)
 {
 	struct homa_rcvbuf_args args = { (uintptr_t)c->region, c->region_bytes };
 
@@ -102,7 +102,7 @@ static int give_region(struct homa_knl *c)
 		       0;
 }
 
-static int map_region(struct homa_knl *c, size_t bytes)
+static int map_region(struct homa_ksock *c, size_t bytes)
 {
 	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -116,7 +116,7 @@ static int map_region(struct homa_knl *c, size_t bytes)
 	return 0;
 }
 
-static void unmap_region(struct homa_knl *c)
+static void unmap_region(struct homa_ksock *c)
 {
 	if (c->own_region)
 		munmap(c->region, c->region_bytes);
@@ -126,7 +126,7 @@ static void unmap_region(struct homa_knl *c)
 
 /* Give the kernel a region of the size that was asked for, or of the size that it needs for all
  * its cores. */
-static int make_region(struct homa_knl *c,
+static int make_region(struct homa_ksock *c,
 		       const struct homa_backend_options *options, char *err,
 		       size_t errlen)
 {
@@ -156,15 +156,15 @@ static int make_region(struct homa_knl *c,
 	return rc;
 }
 
-static struct homa_knl *new_handle(const struct homa_backend_options *options)
+static struct homa_ksock *new_handle(const struct homa_backend_options *options)
 {
-	struct homa_knl *c = calloc(1, sizeof(*c));
+	struct homa_ksock *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
 	c->fd = c->nudge_fd = c->ep_fd = c->level_fd = c->send_fd = -1;
 	if (options->spin_us < 0)
-		c->spin_ns = HOMA_KNL_NEVER;
+		c->spin_ns = HOMA_KSOCK_NEVER;
 	else if (options->spin_us != SPIN_DEFAULT_US)
 		c->spin_ns = (u64)options->spin_us * 1000;
 	homa_list_init(&c->all);
@@ -174,28 +174,28 @@ static struct homa_knl *new_handle(const struct homa_backend_options *options)
 }
 
 /* Free the handle. Messages that the application holds are lost, as in every host. */
-static void free_handle(struct homa_knl *c)
+static void free_handle(struct homa_ksock *c)
 {
 	struct homa_list *node;
 
 	close_fds(c);
 	while ((node = homa_list_pop(&c->ready))) {
-		struct homa_knl_item *item =
-			homa_container_of(node, struct homa_knl_item, list);
+		struct homa_ksock_item *item =
+			homa_container_of(node, struct homa_ksock_item, list);
 
 		if (item->msg.kind == HOMA_REQUEST)
 			free(item);
 	}
-	homa_knl_slots_free(c);
-	homa_knl_pages_free(c);
+	homa_ksock_slots_free(c);
+	homa_ksock_pages_free(c);
 	unmap_region(c);
 	free(c);
 }
 
-static int homa_knl_open(void **out, const struct homa_backend_options *options,
-			 char *err, size_t errlen)
+static int homa_ksock_open(void **out, const struct homa_backend_options *options,
+			   char *err, size_t errlen)
 {
-	struct homa_knl *c = new_handle(options);
+	struct homa_ksock *c = new_handle(options);
 	int rc = -ENOMEM;
 
 	err[0] = '\0';
@@ -205,9 +205,9 @@ static int homa_knl_open(void **out, const struct homa_backend_options *options,
 	if (!rc)
 		rc = make_region(c, options, err, errlen);
 	if (!rc)
-		rc = homa_knl_slots_init(c);
+		rc = homa_ksock_slots_init(c);
 	if (!rc)
-		rc = homa_knl_pages_init(c);
+		rc = homa_ksock_pages_init(c);
 	if (!rc) {
 		c->nudge_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 		rc = c->nudge_fd < 0 ? -errno : 0;
@@ -224,9 +224,9 @@ static int homa_knl_open(void **out, const struct homa_backend_options *options,
 	return 0;
 }
 
-static int homa_knl_shutdown(void *host)
+static int homa_ksock_shutdown(void *host)
 {
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 
 	__atomic_store_n(&c->shut, 1, __ATOMIC_RELEASE);
 	/* This ends the threads' calls in the kernel, and the socket's RPCs. */
@@ -234,9 +234,9 @@ static int homa_knl_shutdown(void *host)
 	return 0;
 }
 
-static void homa_knl_close(void *host)
+static void homa_ksock_close(void *host)
 {
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 
 	pthread_mutex_lock(&handles_lock);
 	homa_list_del(&c->all);
@@ -245,24 +245,24 @@ static void homa_knl_close(void *host)
 	__atomic_store_n(&c->shut, 1, __ATOMIC_RELEASE);
 	if (c->inside) {
 		shutdown(c->fd, SHUT_RDWR);
-		homa_knl_end_waits(c);
+		homa_ksock_end_waits(c);
 	}
 	homa_gate_unlock(&c->lock);
 	free_handle(c);
 }
 
-static int homa_knl_bind(void *host, uint16_t port)
+static int homa_ksock_bind(void *host, uint16_t port)
 {
 	struct sockaddr_in6 name = { .sin6_family = AF_INET6,
 				     .sin6_port = htons(port) };
 	struct sockaddr_in name4 = { .sin_family = AF_INET,
 				     .sin_port = htons(port) };
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 	bool v4 = c->family == AF_INET;
 	int rc;
 
 	homa_gate_lock(&c->lock);
-	rc = homa_knl_error(c);
+	rc = homa_ksock_error(c);
 	if (!rc && c->bound)
 		rc = -EINVAL;
 	if (!rc &&
@@ -274,15 +274,15 @@ static int homa_knl_bind(void *host, uint16_t port)
 	return rc;
 }
 
-static int homa_knl_getsockname(void *host, struct sockaddr_storage *addr)
+static int homa_ksock_getsockname(void *host, struct sockaddr_storage *addr)
 {
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 	socklen_t len = sizeof(*addr);
 
 	return getsockname(c->fd, (struct sockaddr *)addr, &len) ? -errno : 0;
 }
 
-static uint16_t homa_knl_udp_port(void *host)
+static uint16_t homa_ksock_udp_port(void *host)
 {
 	(void)host;
 	return 0;
@@ -318,34 +318,34 @@ static int no_rpcs(void *host,
 	return not_here(host);
 }
 
-const struct homa_backend_ops *homa_knl_get(void)
+const struct homa_backend_ops *homa_ksock_get(void)
 {
 	static const struct homa_backend_ops ops = {
 		.abi = HOMA_BACKEND_ABI,
-		.open = homa_knl_open,
-		.close = homa_knl_close,
-		.bind = homa_knl_bind,
-		.getsockname = homa_knl_getsockname,
-		.udp_port = homa_knl_udp_port,
-		.request = homa_knl_request,
-		.reply = homa_knl_reply,
-		.receive = homa_knl_receive,
-		.receive_batch = homa_knl_receive_batch,
-		.release = homa_knl_release,
-		.abort = homa_knl_abort,
-		.fd = homa_knl_fd,
-		.poll = homa_knl_poll,
-		.metrics = homa_knl_metrics,
+		.open = homa_ksock_open,
+		.close = homa_ksock_close,
+		.bind = homa_ksock_bind,
+		.getsockname = homa_ksock_getsockname,
+		.udp_port = homa_ksock_udp_port,
+		.request = homa_ksock_request,
+		.reply = homa_ksock_reply,
+		.receive = homa_ksock_receive,
+		.receive_batch = homa_ksock_receive_batch,
+		.release = homa_ksock_release,
+		.abort = homa_ksock_abort,
+		.fd = homa_ksock_fd,
+		.poll = homa_ksock_poll,
+		.metrics = homa_ksock_metrics,
 		.fd_edges = not_here,
 		.set_region = no_set_region,
 		.listen = no_listen,
-		.release_pages = homa_knl_release_pages,
+		.release_pages = homa_ksock_release_pages,
 		.rpcs = no_rpcs,
-		.shutdown = homa_knl_shutdown,
-		.reject = homa_knl_reject,
-		.alive = homa_knl_alive,
-		.wait_send = homa_knl_wait_send,
-		.send_fd = homa_knl_send_fd,
+		.shutdown = homa_ksock_shutdown,
+		.reject = homa_ksock_reject,
+		.alive = homa_ksock_alive,
+		.wait_send = homa_ksock_wait_send,
+		.send_fd = homa_ksock_send_fd,
 	};
 
 	return &ops;

@@ -16,9 +16,9 @@
 
 #define NO_SUCH_ID (~(u64)1) /* a client's id that no RPC has */
 
-int homa_knl_pages_init(struct homa_knl *c)
+int homa_ksock_pages_init(struct homa_ksock *c)
 {
-	size_t pieces = c->region_bytes / HOMA_KNL_GRANULE;
+	size_t pieces = c->region_bytes / HOMA_KSOCK_GRANULE;
 
 	c->out = mmap(NULL, pieces, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -31,9 +31,9 @@ int homa_knl_pages_init(struct homa_knl *c)
 	return c->out && c->back ? 0 : -ENOMEM;
 }
 
-void homa_knl_pages_free(struct homa_knl *c)
+void homa_ksock_pages_free(struct homa_ksock *c)
 {
-	size_t pieces = c->region_bytes / HOMA_KNL_GRANULE;
+	size_t pieces = c->region_bytes / HOMA_KSOCK_GRANULE;
 
 	if (c->out)
 		munmap(c->out, pieces);
@@ -41,12 +41,13 @@ void homa_knl_pages_free(struct homa_knl *c)
 		munmap(c->back, pieces * sizeof(*c->back));
 }
 
-static u8 *place(struct homa_knl *c, u32 offset)
+static u8 *place(struct homa_ksock *c, u32 offset)
 {
-	return &c->out[offset / HOMA_KNL_GRANULE];
+	return &c->out[offset / HOMA_KSOCK_GRANULE];
 }
 
-void homa_knl_pages_out(struct homa_knl *c, const struct homa_recvmsg_args *args)
+void homa_ksock_pages_out(struct homa_ksock *c,
+			  const struct homa_recvmsg_args *args)
 {
 	u32 i;
 
@@ -56,7 +57,7 @@ void homa_knl_pages_out(struct homa_knl *c, const struct homa_recvmsg_args *args
 	__atomic_fetch_add(&c->pieces, args->num_bpages, __ATOMIC_RELAXED);
 }
 
-void homa_knl_pages_back(struct homa_knl *c, struct homa_recvmsg_args *args)
+void homa_ksock_pages_back(struct homa_ksock *c, struct homa_recvmsg_args *args)
 {
 	u32 n;
 
@@ -72,7 +73,8 @@ void homa_knl_pages_back(struct homa_knl *c, struct homa_recvmsg_args *args)
 	__atomic_fetch_sub(&c->pieces, n, __ATOMIC_RELAXED);
 }
 
-int homa_knl_recv(struct homa_knl *c, u64 id, int flags, struct homa_knl_got *got)
+int homa_ksock_recv(struct homa_ksock *c, u64 id, int flags,
+		    struct homa_ksock_got *got)
 {
 	struct msghdr hdr = {
 		.msg_name = &got->from,
@@ -85,7 +87,7 @@ int homa_knl_recv(struct homa_knl *c, u64 id, int flags, struct homa_knl_got *go
 	got->args.id = id;
 	got->args.completion_cookie = 0;
 	got->args.reserved = 0;
-	homa_knl_pages_back(c, &got->args);
+	homa_ksock_pages_back(c, &got->args);
 	n = recvmsg(c->fd, &hdr, flags);
 	if (unlikely(n < 0)) {
 		if (!got->args.completion_cookie)
@@ -97,23 +99,23 @@ int homa_knl_recv(struct homa_knl *c, u64 id, int flags, struct homa_knl_got *go
 	}
 	got->error = 0;
 	got->length = (size_t)n;
-	homa_knl_pages_out(c, &got->args);
+	homa_ksock_pages_out(c, &got->args);
 	return 0;
 }
 
-void homa_knl_flush(struct homa_knl *c)
+void homa_ksock_flush(struct homa_ksock *c)
 {
-	struct homa_knl_got got;
+	struct homa_ksock_got got;
 
 	while (__atomic_load_n(&c->num_back, __ATOMIC_RELAXED)) {
 		__atomic_fetch_add(&c->counters.flushes, 1, __ATOMIC_RELAXED);
-		homa_knl_recv(c, NO_SUCH_ID, MSG_DONTWAIT, &got);
+		homa_ksock_recv(c, NO_SUCH_ID, MSG_DONTWAIT, &got);
 	}
 }
 
-static int put(struct homa_knl *c, u32 offset)
+static int put(struct homa_ksock *c, u32 offset)
 {
-	if (offset >= c->region_bytes || offset % HOMA_KNL_GRANULE ||
+	if (offset >= c->region_bytes || offset % HOMA_KSOCK_GRANULE ||
 	    !__atomic_exchange_n(place(c, offset), 0, __ATOMIC_RELAXED))
 		return -EINVAL;
 	homa_gate_lock(&c->back_lock);
@@ -123,9 +125,9 @@ static int put(struct homa_knl *c, u32 offset)
 	return 0;
 }
 
-int homa_knl_release_pages(void *host, const uint32_t *pages, unsigned int num)
+int homa_ksock_release_pages(void *host, const uint32_t *pages, unsigned int num)
 {
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 	unsigned int i;
 	int rc = 0;
 
@@ -134,14 +136,14 @@ int homa_knl_release_pages(void *host, const uint32_t *pages, unsigned int num)
 			rc = -EINVAL;
 	if (__atomic_load_n(&c->pieces, __ATOMIC_RELAXED) >=
 	    c->region_bytes / HOMA_BPAGE_SIZE / 2)
-		homa_knl_flush(c);
+		homa_ksock_flush(c);
 	return rc;
 }
 
-int homa_knl_release(void *host, struct homa_message *msg)
+int homa_ksock_release(void *host, struct homa_message *msg)
 {
-	return homa_knl_release_pages(host,
-				      (const u32 *)&msg->priv[HOMA_PRIV_PAGES],
-				      homa_min_u32((u32)msg->iovcnt,
-						   HOMA_MAX_BPAGES));
+	return homa_ksock_release_pages(host,
+					(const u32 *)&msg->priv[HOMA_PRIV_PAGES],
+					homa_min_u32((u32)msg->iovcnt,
+						     HOMA_MAX_BPAGES));
 }

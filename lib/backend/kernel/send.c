@@ -22,7 +22,7 @@ static bool is_any(const struct homa_addr *addr)
 }
 
 /* Write @sa as an address of the socket's family; returns its size in bytes, or an error. */
-static int name_of(const struct homa_knl *c, const struct sockaddr *sa,
+static int name_of(const struct homa_ksock *c, const struct sockaddr *sa,
 		   struct sockaddr_in6 *name)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)name;
@@ -64,7 +64,7 @@ static int code(int error)
 }
 
 /* Send a message of more pieces than a system call takes, joined to one. */
-static int send_joined(struct homa_knl *c, struct msghdr *hdr,
+static int send_joined(struct homa_ksock *c, struct msghdr *hdr,
 		       const struct homa_message_out *out)
 {
 	struct iovec joined = { malloc(out->length), 0 };
@@ -86,7 +86,7 @@ static int send_joined(struct homa_knl *c, struct msghdr *hdr,
 	return rc;
 }
 
-static int send_out(struct homa_knl *c, struct sockaddr_in6 *to, int tolen,
+static int send_out(struct homa_ksock *c, struct sockaddr_in6 *to, int tolen,
 		    const struct homa_message_out *out,
 		    struct homa_sendmsg_args *args)
 {
@@ -107,13 +107,13 @@ static int send_out(struct homa_knl *c, struct sockaddr_in6 *to, int tolen,
 	return rc;
 }
 
-int homa_knl_request(void *host, const struct sockaddr *dest,
-		     const struct homa_message_out *out, uint64_t cookie,
-		     unsigned int flags, uint64_t *id)
+int homa_ksock_request(void *host, const struct sockaddr *dest,
+		       const struct homa_message_out *out, uint64_t cookie,
+		       unsigned int flags, uint64_t *id)
 {
 	struct homa_sendmsg_args args = { 0 };
-	struct homa_knl *c = host;
-	struct homa_knl_slot *slot;
+	struct homa_ksock *c = host;
+	struct homa_ksock_slot *slot;
 	struct sockaddr_in6 to;
 	u64 token;
 	int rc, tolen = name_of(c, dest, &to);
@@ -123,7 +123,7 @@ int homa_knl_request(void *host, const struct sockaddr *dest,
 	if (flags & HOMA_PRIVATE)
 		args.flags = HOMA_SENDMSG_PRIVATE;
 	homa_gate_lock(&c->lock);
-	slot = homa_knl_slot_get(c);
+	slot = homa_ksock_slot_get(c);
 	if (!slot) {
 		homa_gate_unlock(&c->lock);
 		return -ENOBUFS;
@@ -143,7 +143,7 @@ int homa_knl_request(void *host, const struct sockaddr *dest,
 	homa_gate_lock(&c->lock);
 	/* The request may be answered, and the answer taken, by now. */
 	if (unlikely(rc))
-		homa_knl_slot_put(c, slot);
+		homa_ksock_slot_put(c, slot);
 	else if (slot->token == token)
 		slot->id = args.id;
 	homa_gate_unlock(&c->lock);
@@ -151,9 +151,9 @@ int homa_knl_request(void *host, const struct sockaddr *dest,
 	return rc == -ENOBUFS && (flags & HOMA_NONBLOCK) ? -EAGAIN : rc;
 }
 
-int homa_knl_wait_send(void *host, size_t length, int64_t timeout_ns)
+int homa_ksock_wait_send(void *host, size_t length, int64_t timeout_ns)
 {
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 	struct pollfd fd = { .fd = c->fd, .events = POLLOUT };
 	struct timespec ts = { .tv_sec = (time_t)(timeout_ns / 1000000000),
 			       .tv_nsec = (long)(timeout_ns % 1000000000) };
@@ -161,21 +161,21 @@ int homa_knl_wait_send(void *host, size_t length, int64_t timeout_ns)
 
 	(void)length;
 	/* A thread that closes the handle ends this wait, and waits until we have left. */
-	rc = homa_knl_enter(c);
+	rc = homa_ksock_enter(c);
 	if (!rc) {
 		n = ppoll(&fd, 1, timeout_ns < 0 ? NULL : &ts, NULL);
-		rc = n < 0 ? -errno : homa_knl_error(c);
+		rc = n < 0 ? -errno : homa_ksock_error(c);
 	}
-	homa_knl_leave(c);
+	homa_ksock_leave(c);
 	return rc ? rc : n ? 0 : -EAGAIN;
 }
 
-int homa_knl_reply(void *host, const struct homa_message *request,
-		   const struct homa_message_out *out)
+int homa_ksock_reply(void *host, const struct homa_message *request,
+		     const struct homa_message_out *out)
 {
 	struct homa_sendmsg_args args = { .id = request->id };
 	u64 token = request->priv[HOMA_PRIV_HOST];
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 	struct sockaddr_in6 to;
 	int rc, tolen;
 	bool first;
@@ -184,13 +184,13 @@ int homa_knl_reply(void *host, const struct homa_message *request,
 	if (tolen < 0)
 		return tolen;
 	homa_gate_lock(&c->lock);
-	first = homa_knl_answer(c, token);
+	first = homa_ksock_answer(c, token);
 	homa_gate_unlock(&c->lock);
 	if (!first)
 		return -EINVAL;
 	rc = send_out(c, &to, tolen, out, &args);
 	homa_gate_lock(&c->lock);
-	homa_knl_answered(c, token, rc == -ENOBUFS || rc == -ENOMEM);
+	homa_ksock_answered(c, token, rc == -ENOBUFS || rc == -ENOMEM);
 	homa_gate_unlock(&c->lock);
 	/* These mean that the client is gone or cannot be reached any more. */
 	if (rc == -EINVAL || rc == -EHOSTUNREACH || rc == -ENETUNREACH)
@@ -200,7 +200,7 @@ int homa_knl_reply(void *host, const struct homa_message *request,
 
 /* Send a message without bytes about @request, whose meaning is in @args. An older module says
  * -EINVAL to that. */
-static int say_of(struct homa_knl *c, const struct homa_message *request,
+static int say_of(struct homa_ksock *c, const struct homa_message *request,
 		  struct homa_sendmsg_args *args)
 {
 	const struct homa_message_out nothing = { 0 };
@@ -215,41 +215,41 @@ static int say_of(struct homa_knl *c, const struct homa_message *request,
 	return rc == -EINVAL ? -EOPNOTSUPP : rc;
 }
 
-int homa_knl_reject(void *host, const struct homa_message *request, int error)
+int homa_ksock_reject(void *host, const struct homa_message *request, int error)
 {
 	struct homa_sendmsg_args args = { .completion_cookie = (u64)error,
 					  .flags = HOMA_SENDMSG_REJECT };
 	u64 token = request->priv[HOMA_PRIV_HOST];
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 	bool first;
 	int rc;
 
 	homa_gate_lock(&c->lock);
-	first = homa_knl_answer(c, token);
+	first = homa_ksock_answer(c, token);
 	homa_gate_unlock(&c->lock);
 	if (!first)
 		return -EINVAL;
 	rc = say_of(c, request, &args);
 	homa_gate_lock(&c->lock);
-	homa_knl_answered(c, token,
-			  rc == -ENOBUFS || rc == -ENOMEM || rc == -EOPNOTSUPP);
+	homa_ksock_answered(c, token,
+			    rc == -ENOBUFS || rc == -ENOMEM || rc == -EOPNOTSUPP);
 	homa_gate_unlock(&c->lock);
 	/* These mean that the client cannot be reached any more. */
 	return rc == -EHOSTUNREACH || rc == -ENETUNREACH ? 0 : rc;
 }
 
-int homa_knl_alive(void *host, const struct homa_message *request)
+int homa_ksock_alive(void *host, const struct homa_message *request)
 {
 	struct homa_sendmsg_args args = { .flags = HOMA_SENDMSG_ASK };
 	u64 token = request->priv[HOMA_PRIV_HOST];
-	struct homa_knl *c = host;
-	int rc = homa_knl_error(c);
+	struct homa_ksock *c = host;
+	int rc = homa_ksock_error(c);
 	bool open;
 
 	if (rc)
 		return rc;
 	homa_gate_lock(&c->lock);
-	open = homa_knl_asked_open(c, token);
+	open = homa_ksock_asked_open(c, token);
 	homa_gate_unlock(&c->lock);
 	if (!open)
 		return 0;
@@ -263,9 +263,9 @@ int homa_knl_alive(void *host, const struct homa_message *request)
 
 /* The kernel's id of a request to be aborted; 0 if the kernel need not be told, and then @rc is
  * what the call returns. The caller has the lock. */
-static u64 to_abort(struct homa_knl *c, u64 token, int error, int *rc)
+static u64 to_abort(struct homa_ksock *c, u64 token, int error, int *rc)
 {
-	struct homa_knl_slot *slot = homa_knl_slot(c, token);
+	struct homa_ksock_slot *slot = homa_ksock_slot(c, token);
 
 	*rc = !slot || slot->gone ? -EINVAL : 0;
 	if (*rc)
@@ -273,7 +273,7 @@ static u64 to_abort(struct homa_knl *c, u64 token, int error, int *rc)
 	if (slot->done) {
 		/* Its outcome has come, so it cannot fail any more, but it can be forgotten. */
 		if (!error)
-			homa_knl_forget(c, slot);
+			homa_ksock_forget(c, slot);
 		return 0;
 	}
 	/* If another thread is just sending the request, it has no id and cannot be aborted. */
@@ -282,14 +282,14 @@ static u64 to_abort(struct homa_knl *c, u64 token, int error, int *rc)
 	return slot->id;
 }
 
-static int abort_one(struct homa_knl *c, u64 token, int error)
+static int abort_one(struct homa_ksock *c, u64 token, int error)
 {
 	struct homa_abort_args args = { .error = (u32)error };
-	struct homa_knl_slot *slot;
+	struct homa_ksock_slot *slot;
 	int rc;
 
 	homa_gate_lock(&c->lock);
-	homa_knl_drain(c);
+	homa_ksock_drain(c);
 	args.id = to_abort(c, token, error, &rc);
 	homa_gate_unlock(&c->lock);
 	if (!args.id)
@@ -301,18 +301,18 @@ static int abort_one(struct homa_knl *c, u64 token, int error)
 	if (rc || error)
 		return rc;
 	homa_gate_lock(&c->lock);
-	slot = homa_knl_slot(c, token);
+	slot = homa_ksock_slot(c, token);
 	if (slot)
-		homa_knl_forget(c, slot);
+		homa_ksock_forget(c, slot);
 	homa_gate_unlock(&c->lock);
 	return 0;
 }
 
 /* All requests are aborted one by one: a command for all could end another thread's next one. */
-int homa_knl_abort(void *host, uint64_t id, int error)
+int homa_ksock_abort(void *host, uint64_t id, int error)
 {
-	struct homa_knl *c = host;
-	int rc = homa_knl_error(c);
+	struct homa_ksock *c = host;
+	int rc = homa_ksock_error(c);
 	u32 i, top;
 
 	if (rc)

@@ -23,13 +23,13 @@ static void *reserve(size_t bytes)
 	return mem == MAP_FAILED ? NULL : mem;
 }
 
-int homa_knl_slots_init(struct homa_knl *c)
+int homa_ksock_slots_init(struct homa_ksock *c)
 {
 	u32 seed;
 
-	c->slots = reserve(HOMA_KNL_SLOTS * sizeof(*c->slots));
-	c->items = reserve(HOMA_KNL_SLOTS * sizeof(*c->items));
-	c->asked = reserve(HOMA_KNL_ASKED * sizeof(*c->asked));
+	c->slots = reserve(HOMA_KSOCK_SLOTS * sizeof(*c->slots));
+	c->items = reserve(HOMA_KSOCK_SLOTS * sizeof(*c->items));
+	c->asked = reserve(HOMA_KSOCK_ASKED * sizeof(*c->asked));
 	if (!c->slots || !c->items || !c->asked)
 		return -ENOMEM;
 	/* Another program's or another run's id should mean nothing here. */
@@ -39,25 +39,25 @@ int homa_knl_slots_init(struct homa_knl *c)
 	return 0;
 }
 
-void homa_knl_slots_free(struct homa_knl *c)
+void homa_ksock_slots_free(struct homa_ksock *c)
 {
 	if (c->slots)
-		munmap(c->slots, HOMA_KNL_SLOTS * sizeof(*c->slots));
+		munmap(c->slots, HOMA_KSOCK_SLOTS * sizeof(*c->slots));
 	if (c->items)
-		munmap(c->items, HOMA_KNL_SLOTS * sizeof(*c->items));
+		munmap(c->items, HOMA_KSOCK_SLOTS * sizeof(*c->items));
 	if (c->asked)
-		munmap(c->asked, HOMA_KNL_ASKED * sizeof(*c->asked));
+		munmap(c->asked, HOMA_KSOCK_ASKED * sizeof(*c->asked));
 }
 
-struct homa_knl_slot *homa_knl_slot_get(struct homa_knl *c)
+struct homa_ksock_slot *homa_ksock_slot_get(struct homa_ksock *c)
 {
-	struct homa_knl_slot *slot;
+	struct homa_ksock_slot *slot;
 	u32 index;
 
 	if (c->free) {
 		index = c->free - 1;
 		c->free = c->slots[index].next;
-	} else if (c->fresh < HOMA_KNL_SLOTS) {
+	} else if (c->fresh < HOMA_KSOCK_SLOTS) {
 		index = c->fresh++;
 	} else {
 		return NULL;
@@ -70,7 +70,7 @@ struct homa_knl_slot *homa_knl_slot_get(struct homa_knl *c)
 	return slot;
 }
 
-void homa_knl_slot_put(struct homa_knl *c, struct homa_knl_slot *slot)
+void homa_ksock_slot_put(struct homa_ksock *c, struct homa_ksock_slot *slot)
 {
 	slot->token = 0;
 	slot->next = c->free;
@@ -78,20 +78,20 @@ void homa_knl_slot_put(struct homa_knl *c, struct homa_knl_slot *slot)
 }
 
 /* A token has the request's number, then its place, then a bit 1. */
-u64 homa_knl_asked(struct homa_knl *c)
+u64 homa_ksock_asked(struct homa_ksock *c)
 {
 	u64 token;
 	u32 index;
 
 	if (c->asked_free) {
 		index = c->asked_free - 1;
-		c->asked_free =
-			(u32)(c->asked[index] >> 1) & (2 * HOMA_KNL_ASKED - 1);
-	} else if (c->asked_fresh < HOMA_KNL_ASKED) {
+		c->asked_free = (u32)(c->asked[index] >> 1) &
+				(2 * HOMA_KSOCK_ASKED - 1);
+	} else if (c->asked_fresh < HOMA_KSOCK_ASKED) {
 		index = c->asked_fresh++;
 	} else {
 		/* A million requests are not answered, so the oldest are forgotten. */
-		index = (u32)(c->asked_count % HOMA_KNL_ASKED);
+		index = (u32)(c->asked_count % HOMA_KSOCK_ASKED);
 		c->asked_lost = true;
 	}
 	token = ++c->asked_count << COUNT_SHIFT | (u64)index << 1 | 1;
@@ -99,9 +99,9 @@ u64 homa_knl_asked(struct homa_knl *c)
 	return token;
 }
 
-static u64 *place(struct homa_knl *c, u64 token)
+static u64 *place(struct homa_ksock *c, u64 token)
 {
-	return &c->asked[(token >> 1) % HOMA_KNL_ASKED];
+	return &c->asked[(token >> 1) % HOMA_KSOCK_ASKED];
 }
 
 /* The number of the request in a token or word. */
@@ -110,7 +110,7 @@ static u64 count_of(u64 word)
 	return word >> COUNT_SHIFT << COUNT_SHIFT;
 }
 
-bool homa_knl_answer(struct homa_knl *c, u64 token)
+bool homa_ksock_answer(struct homa_ksock *c, u64 token)
 {
 	u64 *word = place(c, token);
 
@@ -126,7 +126,7 @@ bool homa_knl_answer(struct homa_knl *c, u64 token)
 	return true;
 }
 
-bool homa_knl_asked_open(struct homa_knl *c, u64 token)
+bool homa_ksock_asked_open(struct homa_ksock *c, u64 token)
 {
 	u64 word = *place(c, token);
 
@@ -134,7 +134,7 @@ bool homa_knl_asked_open(struct homa_knl *c, u64 token)
 	       (count_of(word) == count_of(token) ? word & 1 : c->asked_lost);
 }
 
-void homa_knl_answered(struct homa_knl *c, u64 token, bool again)
+void homa_ksock_answered(struct homa_ksock *c, u64 token, bool again)
 {
 	u64 *word = place(c, token);
 
@@ -145,5 +145,5 @@ void homa_knl_answered(struct homa_knl *c, u64 token, bool again)
 		return;
 	}
 	*word = count_of(token) | (u64)c->asked_free << 1;
-	c->asked_free = (u32)((token >> 1) % HOMA_KNL_ASKED) + 1;
+	c->asked_free = (u32)((token >> 1) % HOMA_KSOCK_ASKED) + 1;
 }

@@ -12,14 +12,14 @@
 #include "homa_sockaddr.h"
 #include "backend_kernel.h"
 
-/* The most messages that one call of homa_knl_pull() receives. */
+/* The most messages that one call of homa_ksock_pull() receives. */
 #define PULLS 64
 
 HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) / sizeof(struct iovec) ==
 			   HOMA_MAX_BPAGES,
 		   "one piece per page");
 
-void homa_knl_nudge(struct homa_knl *c)
+void homa_ksock_nudge(struct homa_ksock *c)
 {
 	u64 value = 1;
 
@@ -30,7 +30,7 @@ void homa_knl_nudge(struct homa_knl *c)
 
 /* ---- into the application's message ---- */
 
-static void fill_peer(const struct homa_knl_got *got, struct homa_message *msg)
+static void fill_peer(const struct homa_ksock_got *got, struct homa_message *msg)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)&msg->peer;
 
@@ -47,7 +47,7 @@ static void fill_peer(const struct homa_knl_got *got, struct homa_message *msg)
 	homa_sockaddr_set_encap((struct sockaddr *)&msg->peer, 0);
 }
 
-static void fill_pieces(struct homa_knl *c, const struct homa_knl_got *got,
+static void fill_pieces(struct homa_ksock *c, const struct homa_ksock_got *got,
 			struct homa_message *msg)
 {
 	u32 *pages = (u32 *)&msg->priv[HOMA_PRIV_PAGES];
@@ -66,8 +66,8 @@ static void fill_pieces(struct homa_knl *c, const struct homa_knl_got *got,
 	}
 }
 
-void homa_knl_fill(struct homa_knl *c, const struct homa_knl_got *got,
-		   const struct homa_knl_slot *slot, struct homa_message *msg)
+void homa_ksock_fill(struct homa_ksock *c, const struct homa_ksock_got *got,
+		     const struct homa_ksock_slot *slot, struct homa_message *msg)
 {
 	fill_pieces(c, got, msg);
 	c->rx_bytes += got->length;
@@ -77,7 +77,7 @@ void homa_knl_fill(struct homa_knl *c, const struct homa_knl_got *got,
 		msg->id = got->args.id;
 		msg->cookie = 0;
 		fill_peer(got, msg);
-		msg->priv[HOMA_PRIV_HOST] = homa_knl_asked(c);
+		msg->priv[HOMA_PRIV_HOST] = homa_ksock_asked(c);
 		return;
 	}
 	msg->kind = got->error ? HOMA_ERROR : HOMA_RESPONSE;
@@ -92,8 +92,8 @@ void homa_knl_fill(struct homa_knl *c, const struct homa_knl_got *got,
 
 /* ---- waiting threads ---- */
 
-static void finish(struct homa_knl *c, struct homa_knl_waiter *w,
-		   struct homa_knl_waiter *self, int result)
+static void finish(struct homa_ksock *c, struct homa_ksock_waiter *w,
+		   struct homa_ksock_waiter *self, int result)
 {
 	w->result = result;
 	w->done = true;
@@ -102,24 +102,24 @@ static void finish(struct homa_knl *c, struct homa_knl_waiter *w,
 		return;
 	c->counters.handoffs++;
 	if (w == c->poller && c->sleeping)
-		homa_knl_nudge(c);
+		homa_ksock_nudge(c);
 	else
 		homa_wake_signal(&w->wake);
 }
 
 /* Choose the thread that gets a message: one that waits for its token, or one that is awake. */
-static struct homa_knl_waiter *pick(struct homa_knl *c, u64 token, u32 flag,
-				    struct homa_knl_waiter *self)
+static struct homa_ksock_waiter *pick(struct homa_ksock *c, u64 token, u32 flag,
+				      struct homa_ksock_waiter *self)
 {
-	struct homa_knl_waiter *any = NULL;
+	struct homa_ksock_waiter *any = NULL;
 	struct homa_list *node;
 
 	if (self && !self->done &&
 	    (self->token ? self->token == token : self->flags & flag))
 		any = self;
 	for (node = c->waiters.next; node != &c->waiters; node = node->next) {
-		struct homa_knl_waiter *w =
-			homa_container_of(node, struct homa_knl_waiter, list);
+		struct homa_ksock_waiter *w =
+			homa_container_of(node, struct homa_ksock_waiter, list);
 
 		if (w->direct)
 			continue;
@@ -131,41 +131,42 @@ static struct homa_knl_waiter *pick(struct homa_knl *c, u64 token, u32 flag,
 	return any;
 }
 
-static void discard(struct homa_knl *c, const struct homa_knl_got *got)
+static void discard(struct homa_ksock *c, const struct homa_ksock_got *got)
 {
-	homa_knl_release_pages(c, got->args.bpage_offsets, got->args.num_bpages);
+	homa_ksock_release_pages(c, got->args.bpage_offsets,
+				 got->args.num_bpages);
 }
 
-static void keep(struct homa_knl *c, const struct homa_knl_got *got,
-		 struct homa_knl_slot *slot)
+static void keep(struct homa_ksock *c, const struct homa_ksock_got *got,
+		 struct homa_ksock_slot *slot)
 {
-	struct homa_knl_item *item;
+	struct homa_ksock_item *item;
 
-	item = slot ? homa_knl_item(c, slot) : malloc(sizeof(*item));
+	item = slot ? homa_ksock_item(c, slot) : malloc(sizeof(*item));
 	if (!item) {
 		/* There is no memory. To the sender it is as if the server never answered. */
 		discard(c, got);
 		return;
 	}
-	homa_knl_fill(c, got, slot, &item->msg);
+	homa_ksock_fill(c, got, slot, &item->msg);
 	if (slot)
 		slot->done = true;
 	homa_list_add_tail(&c->ready, &item->list);
 	c->counters.queued++;
-	homa_knl_fd_touch(c);
+	homa_ksock_fd_touch(c);
 }
 
-void homa_knl_deliver(struct homa_knl *c, const struct homa_knl_got *got,
-		      struct homa_knl_waiter *self)
+void homa_ksock_deliver(struct homa_ksock *c, const struct homa_ksock_got *got,
+			struct homa_ksock_waiter *self)
 {
 	u64 token = got->args.completion_cookie;
-	struct homa_knl_slot *slot = homa_knl_slot(c, token);
-	struct homa_knl_waiter *w;
+	struct homa_ksock_slot *slot = homa_ksock_slot(c, token);
+	struct homa_ksock_waiter *w;
 
 	if (token && (!slot || slot->gone)) {
 		discard(c, got);
 		if (slot)
-			homa_knl_slot_put(c, slot);
+			homa_ksock_slot_put(c, slot);
 		return;
 	}
 	w = pick(c, token, slot ? HOMA_RECV_RESPONSE : HOMA_RECV_REQUEST, self);
@@ -173,46 +174,46 @@ void homa_knl_deliver(struct homa_knl *c, const struct homa_knl_got *got,
 		keep(c, got, slot);
 		return;
 	}
-	homa_knl_fill(c, got, slot, w->msg);
+	homa_ksock_fill(c, got, slot, w->msg);
 	if (slot)
-		homa_knl_slot_put(c, slot);
+		homa_ksock_slot_put(c, slot);
 	finish(c, w, self, 0);
 }
 
-int homa_knl_pull(struct homa_knl *c, struct homa_knl_waiter *self)
+int homa_ksock_pull(struct homa_ksock *c, struct homa_ksock_waiter *self)
 {
-	struct homa_knl_got got;
+	struct homa_ksock_got got;
 	int rc, n = 0;
 
 	while (n < PULLS && !(self && self->done)) {
-		rc = homa_knl_recv(c, 0, MSG_DONTWAIT, &got);
+		rc = homa_ksock_recv(c, 0, MSG_DONTWAIT, &got);
 		if (rc)
 			return n ? n : rc;
-		homa_knl_deliver(c, &got, self);
+		homa_ksock_deliver(c, &got, self);
 		n++;
 	}
 	return n;
 }
 
-void homa_knl_drain(struct homa_knl *c)
+void homa_ksock_drain(struct homa_ksock *c)
 {
 	int n = 0;
 
-	if (!c->direct && !homa_knl_error(c))
-		n = homa_knl_pull(c, NULL);
+	if (!c->direct && !homa_ksock_error(c))
+		n = homa_ksock_pull(c, NULL);
 	if (n > 0)
 		c->counters.progress_rounds += (u64)n;
 }
 
 /* ---- messages that were kept ---- */
 
-static struct homa_knl_item *oldest(struct homa_knl *c, u32 flags)
+static struct homa_ksock_item *oldest(struct homa_ksock *c, u32 flags)
 {
 	struct homa_list *node;
 
 	for (node = c->ready.next; node != &c->ready; node = node->next) {
-		struct homa_knl_item *item =
-			homa_container_of(node, struct homa_knl_item, list);
+		struct homa_ksock_item *item =
+			homa_container_of(node, struct homa_ksock_item, list);
 
 		if (flags & (item->msg.kind == HOMA_REQUEST ? HOMA_RECV_REQUEST :
 							      HOMA_RECV_RESPONSE))
@@ -221,7 +222,7 @@ static struct homa_knl_item *oldest(struct homa_knl *c, u32 flags)
 	return NULL;
 }
 
-static void take_item(struct homa_knl *c, struct homa_knl_item *item,
+static void take_item(struct homa_ksock *c, struct homa_ksock_item *item,
 		      struct homa_message *msg)
 {
 	*msg = item->msg;
@@ -229,22 +230,22 @@ static void take_item(struct homa_knl *c, struct homa_knl_item *item,
 	if (msg->kind == HOMA_REQUEST)
 		free(item);
 	else
-		homa_knl_slot_put(c, &c->slots[item - c->items]);
-	homa_knl_fd_touch(c);
+		homa_ksock_slot_put(c, &c->slots[item - c->items]);
+	homa_ksock_fd_touch(c);
 }
 
-int homa_knl_take(struct homa_knl *c, struct homa_knl_waiter *w)
+int homa_ksock_take(struct homa_ksock *c, struct homa_ksock_waiter *w)
 {
-	struct homa_knl_item *item;
-	struct homa_knl_slot *slot;
+	struct homa_ksock_item *item;
+	struct homa_ksock_slot *slot;
 
 	if (w->token) {
-		slot = homa_knl_slot(c, w->token);
+		slot = homa_ksock_slot(c, w->token);
 		if (!slot || slot->gone)
 			return -ENOENT;
 		if (!slot->done)
 			return -EAGAIN;
-		item = homa_knl_item(c, slot);
+		item = homa_ksock_item(c, slot);
 	} else {
 		item = oldest(c, w->flags);
 		if (likely(!item))
@@ -254,23 +255,23 @@ int homa_knl_take(struct homa_knl *c, struct homa_knl_waiter *w)
 	return 0;
 }
 
-void homa_knl_forget(struct homa_knl *c, struct homa_knl_slot *slot)
+void homa_ksock_forget(struct homa_ksock *c, struct homa_ksock_slot *slot)
 {
-	struct homa_knl_item *item = homa_knl_item(c, slot);
+	struct homa_ksock_item *item = homa_ksock_item(c, slot);
 	struct homa_list *node = c->waiters.next;
 
 	while (node != &c->waiters) {
-		struct homa_knl_waiter *w =
-			homa_container_of(node, struct homa_knl_waiter, list);
+		struct homa_ksock_waiter *w =
+			homa_container_of(node, struct homa_ksock_waiter, list);
 
 		node = node->next;
 		if (w->token == slot->token)
 			finish(c, w, NULL, -ENOENT);
 	}
 	if (slot->done) {
-		homa_knl_release(c, &item->msg);
+		homa_ksock_release(c, &item->msg);
 		homa_list_del(&item->list);
-		homa_knl_fd_touch(c);
+		homa_ksock_fd_touch(c);
 	}
-	homa_knl_slot_put(c, slot);
+	homa_ksock_slot_put(c, slot);
 }

@@ -13,39 +13,40 @@
 
 static u64 deadline(int64_t timeout_ns)
 {
-	return timeout_ns < 0 ? HOMA_KNL_NEVER :
+	return timeout_ns < 0 ? HOMA_KSOCK_NEVER :
 				homa_clock_ns() + (u64)timeout_ns;
 }
 
 /* May a message come that this thread does not want? */
-static bool particular(const struct homa_knl *c, const struct homa_knl_waiter *w)
+static bool particular(const struct homa_ksock *c,
+		       const struct homa_ksock_waiter *w)
 {
 	return w->token || (w->flags == HOMA_RECV_REQUEST && c->asked_shared) ||
 	       (w->flags == HOMA_RECV_RESPONSE && c->bound);
 }
 
-static bool may_be_direct(const struct homa_knl *c,
-			  const struct homa_knl_waiter *w)
+static bool may_be_direct(const struct homa_ksock *c,
+			  const struct homa_ksock_waiter *w)
 {
 	return !particular(c, w) && (!c->direct || c->direct_flags == w->flags);
 }
 
-static void look_again(struct homa_knl *c, const struct homa_knl_waiter *self)
+static void look_again(struct homa_ksock *c, const struct homa_ksock_waiter *self)
 {
 	struct homa_list *node;
 
 	for (node = c->waiters.next; node != &c->waiters; node = node->next) {
-		struct homa_knl_waiter *w =
-			homa_container_of(node, struct homa_knl_waiter, list);
+		struct homa_ksock_waiter *w =
+			homa_container_of(node, struct homa_ksock_waiter, list);
 
 		if (w != self && !w->direct)
 			homa_wake_signal(&w->wake);
 	}
 }
 
-static int direct_step(struct homa_knl *c, struct homa_knl_waiter *w)
+static int direct_step(struct homa_ksock *c, struct homa_ksock_waiter *w)
 {
-	struct homa_knl_got got;
+	struct homa_ksock_got got;
 	int rc = -EAGAIN;
 
 	w->direct = true;
@@ -53,15 +54,15 @@ static int direct_step(struct homa_knl *c, struct homa_knl_waiter *w)
 	c->direct_flags = w->flags;
 	homa_gate_unlock(&c->lock);
 	if (!w->spun)
-		rc = homa_knl_spin(c, 0, w->until, &got);
+		rc = homa_ksock_spin(c, 0, w->until, &got);
 	w->spun = true;
 	if (rc == -EAGAIN)
-		rc = homa_knl_block(c, 0, w->until, &got);
+		rc = homa_ksock_block(c, 0, w->until, &got);
 	homa_gate_lock(&c->lock);
 	w->direct = false;
 	c->direct--;
 	if (!rc)
-		homa_knl_deliver(c, &got, w);
+		homa_ksock_deliver(c, &got, w);
 	if (!c->direct)
 		look_again(c, w);
 	return rc;
@@ -77,7 +78,7 @@ static void swallow(int fd)
 }
 
 /* Sleep until the socket has a message, another thread nudges us, or it is @until. */
-static int poller_sleep(struct homa_knl *c, u64 until)
+static int poller_sleep(struct homa_ksock *c, u64 until)
 {
 	struct pollfd fds[2] = {
 		{ .fd = c->fd, .events = POLLIN },
@@ -94,12 +95,12 @@ static int poller_sleep(struct homa_knl *c, u64 until)
 	ts.tv_nsec = (long)(left % 1000000000u);
 	c->sleeping = true;
 	homa_gate_unlock(&c->lock);
-	if (c->spin_ns == HOMA_KNL_NEVER) {
+	if (c->spin_ns == HOMA_KSOCK_NEVER) {
 		sched_yield();
 		ts.tv_sec = ts.tv_nsec = 0;
 		rc = ppoll(fds, 2, &ts, NULL);
 	} else {
-		rc = ppoll(fds, 2, until == HOMA_KNL_NEVER ? NULL : &ts, NULL);
+		rc = ppoll(fds, 2, until == HOMA_KSOCK_NEVER ? NULL : &ts, NULL);
 	}
 	rc = rc < 0 ? -errno : 0;
 	homa_gate_lock(&c->lock);
@@ -109,40 +110,40 @@ static int poller_sleep(struct homa_knl *c, u64 until)
 	return rc;
 }
 
-static int poller_step(struct homa_knl *c, struct homa_knl_waiter *w)
+static int poller_step(struct homa_ksock *c, struct homa_ksock_waiter *w)
 {
-	int rc = homa_knl_pull(c, w);
+	int rc = homa_ksock_pull(c, w);
 
 	if (rc != -EAGAIN)
 		return rc < 0 ? rc : 0;
 	return poller_sleep(c, w->until);
 }
 
-static int passive_step(struct homa_knl *c, struct homa_knl_waiter *w)
+static int passive_step(struct homa_ksock *c, struct homa_ksock_waiter *w)
 {
 	int rc;
 
 	homa_gate_unlock(&c->lock);
 	rc = homa_wake_wait(&w->wake,
-			    c->spin_ns == HOMA_KNL_NEVER ? HOMA_WAKE_SPIN : 0,
+			    c->spin_ns == HOMA_KSOCK_NEVER ? HOMA_WAKE_SPIN : 0,
 			    w->until);
 	homa_gate_lock(&c->lock);
 	homa_wake_reset(&w->wake);
 	return rc == -ETIMEDOUT ? -EAGAIN : rc;
 }
 
-static int wait_for(struct homa_knl *c, struct homa_knl_waiter *w)
+static int wait_for(struct homa_ksock *c, struct homa_ksock_waiter *w)
 {
 	int rc = 0;
 
 	homa_list_add_tail(&c->waiters, &w->list);
 	while (!rc && !w->done) {
-		rc = homa_knl_error(c);
+		rc = homa_ksock_error(c);
 		if (rc)
 			break;
 		if (likely(may_be_direct(c, w))) {
 			/* A message may have been kept while this thread was in the kernel. */
-			rc = homa_knl_take(c, w);
+			rc = homa_ksock_take(c, w);
 			if (!rc)
 				w->done = true;
 			else if (rc == -EAGAIN)
@@ -170,21 +171,22 @@ static int wait_for(struct homa_knl *c, struct homa_knl_waiter *w)
 
 /* Receive without waiting. While threads are in the kernel that take other messages than this
  * one wants, nothing is taken from the socket. */
-static int ask(struct homa_knl *c, struct homa_knl_waiter *w)
+static int ask(struct homa_ksock *c, struct homa_ksock_waiter *w)
 {
 	int rc;
 
 	if (c->direct && !may_be_direct(c, w))
 		return -EAGAIN;
-	rc = homa_knl_pull(c, w);
+	rc = homa_ksock_pull(c, w);
 	if (w->done)
 		return w->result;
-	return rc < 0 && rc != -EAGAIN ? rc : homa_knl_take(c, w);
+	return rc < 0 && rc != -EAGAIN ? rc : homa_ksock_take(c, w);
 }
 
-static int receive_shared(struct homa_knl *c, struct homa_knl_waiter *w, bool wait)
+static int receive_shared(struct homa_ksock *c, struct homa_ksock_waiter *w,
+			  bool wait)
 {
-	int rc = homa_knl_take(c, w);
+	int rc = homa_ksock_take(c, w);
 
 	if (rc != -EAGAIN)
 		return rc;
@@ -192,21 +194,21 @@ static int receive_shared(struct homa_knl *c, struct homa_knl_waiter *w, bool wa
 }
 
 /* Receive the response of a private RPC. The caller has the lock, which is given up meanwhile. */
-static int receive_private(struct homa_knl *c, u64 token,
+static int receive_private(struct homa_ksock *c, u64 token,
 			   struct homa_message *msg, u64 until, bool wait)
 {
-	struct homa_knl_slot *slot = homa_knl_slot(c, token);
-	struct homa_knl_got got;
+	struct homa_ksock_slot *slot = homa_ksock_slot(c, token);
+	struct homa_ksock_got got;
 	u64 id = slot->id;
 	int rc;
 
 	homa_gate_unlock(&c->lock);
 	if (!wait) {
-		rc = homa_knl_recv(c, id, MSG_DONTWAIT, &got);
+		rc = homa_ksock_recv(c, id, MSG_DONTWAIT, &got);
 	} else {
-		rc = homa_knl_spin(c, id, until, &got);
+		rc = homa_ksock_spin(c, id, until, &got);
 		if (rc == -EAGAIN)
-			rc = homa_knl_block(c, id, until, &got);
+			rc = homa_ksock_block(c, id, until, &got);
 	}
 	homa_gate_lock(&c->lock);
 	/* -EINVAL means that the kernel does not know the RPC, because it was aborted. */
@@ -214,48 +216,48 @@ static int receive_private(struct homa_knl *c, u64 token,
 		return -ENOENT;
 	if (rc)
 		return rc;
-	slot = homa_knl_slot(c, token);
+	slot = homa_ksock_slot(c, token);
 	if (unlikely(!slot || slot->gone)) {
-		homa_knl_release_pages(c, got.args.bpage_offsets,
-				       got.args.num_bpages);
+		homa_ksock_release_pages(c, got.args.bpage_offsets,
+					 got.args.num_bpages);
 		if (slot)
-			homa_knl_forget(c, slot);
+			homa_ksock_forget(c, slot);
 		return -ENOENT;
 	}
-	homa_knl_fill(c, &got, slot, msg);
-	homa_knl_slot_put(c, slot);
+	homa_ksock_fill(c, &got, slot, msg);
+	homa_ksock_slot_put(c, slot);
 	return 0;
 }
 
-int homa_knl_enter(struct homa_knl *c)
+int homa_ksock_enter(struct homa_ksock *c)
 {
 	int rc;
 
 	homa_gate_lock(&c->lock);
 	c->inside++;
-	rc = homa_knl_error(c);
+	rc = homa_ksock_error(c);
 	homa_gate_unlock(&c->lock);
 	return rc;
 }
 
-void homa_knl_leave(struct homa_knl *c)
+void homa_ksock_leave(struct homa_ksock *c)
 {
 	homa_gate_lock(&c->lock);
 	c->inside--;
 	homa_gate_unlock(&c->lock);
 }
 
-int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
-		     unsigned int flags, int64_t timeout_ns)
+int homa_ksock_receive(void *host, struct homa_message *msg, uint64_t id,
+		       unsigned int flags, int64_t timeout_ns)
 {
 	bool wait = !(flags & HOMA_RECV_NONBLOCK) && timeout_ns;
-	struct homa_knl_waiter w = {
+	struct homa_ksock_waiter w = {
 		.msg = msg,
 		.token = id >> 1,
-		.flags = id ? 0 : flags & HOMA_KNL_ANY,
+		.flags = id ? 0 : flags & HOMA_KSOCK_ANY,
 	};
-	const struct homa_knl_slot *slot;
-	struct homa_knl *c = host;
+	const struct homa_ksock_slot *slot;
+	struct homa_ksock *c = host;
 	int rc;
 
 	if (id & 1)
@@ -265,8 +267,8 @@ int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 	homa_list_init(&w.list);
 	homa_gate_lock(&c->lock);
 	c->inside++;
-	rc = homa_knl_error(c);
-	slot = homa_knl_slot(c, w.token);
+	rc = homa_ksock_error(c);
+	slot = homa_ksock_slot(c, w.token);
 	if (!rc && slot && slot->is_private)
 		rc = slot->gone ?
 			     -ENOENT :
@@ -279,38 +281,39 @@ int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 }
 
 /* The messages are received one after the other, because there is no quicker way. */
-int homa_knl_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
-			   unsigned int flags, int64_t timeout_ns)
+int homa_ksock_receive_batch(void *host, struct homa_message *msgs,
+			     unsigned int n, unsigned int flags,
+			     int64_t timeout_ns)
 {
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 	unsigned int got = 0;
 	int rc;
 
 	/* This thread is inside between two receives, too, so that nobody frees the handle. */
-	homa_knl_enter(c);
+	homa_ksock_enter(c);
 	do
-		rc = homa_knl_receive(c, &msgs[got], 0,
-				      got ? flags | HOMA_RECV_NONBLOCK : flags,
-				      timeout_ns);
+		rc = homa_ksock_receive(c, &msgs[got], 0,
+					got ? flags | HOMA_RECV_NONBLOCK : flags,
+					timeout_ns);
 	while (!rc && ++got < n);
-	homa_knl_leave(c);
+	homa_ksock_leave(c);
 	return got ? (int)got : rc;
 }
 
-int homa_knl_poll(void *host)
+int homa_ksock_poll(void *host)
 {
-	struct homa_knl *c = host;
+	struct homa_ksock *c = host;
 
 	/* The kernel runs the protocol, but the peer's program may need this core. */
 	sched_yield();
-	return homa_knl_error(c);
+	return homa_ksock_error(c);
 }
 
-void homa_knl_end_waits(struct homa_knl *c)
+void homa_ksock_end_waits(struct homa_ksock *c)
 {
 	while (c->inside) {
 		look_again(c, NULL);
-		homa_knl_nudge(c);
+		homa_ksock_nudge(c);
 		homa_gate_unlock(&c->lock);
 		sched_yield();
 		homa_gate_lock(&c->lock);

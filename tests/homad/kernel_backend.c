@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What libhoma's kernel host adds to a Homa socket, on one handle that is client
+ * What libhoma's kernel backend adds to a Homa socket, on one handle that is client
  * and server of itself: receives for one kind or one RPC beside those that take
  * all, timeouts of many threads on one socket, pages given back in any order.
  * Over the kernel's module, or over libhoma-preload, which has the same sockets.
  *
- *	kernel_host CHECK
+ *	kernel_backend CHECK
  */
 #include <errno.h>
 #include <poll.h>
@@ -379,7 +379,7 @@ int main(int argc, char **argv)
 	struct homa_options options = { .via = "kernel" };
 	size_t i;
 
-	API_CHECK(argc > 1, "usage: kernel_host CHECK");
+	API_CHECK(argc > 1, "usage: kernel_backend CHECK");
 	for (i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		if (strcmp(checks[i].name, argv[1]))
 			continue;

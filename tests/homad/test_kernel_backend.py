@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""libhoma's kernel host, on the sockets of libhoma-preload, which behave as those of the kernel's module do.
+"""libhoma's kernel backend, on the sockets of libhoma-preload, which behave as those of homa.ko do.
 
 So it is tested where no module can be loaded; tests/vm runs the same programs on the module.
 """
@@ -72,8 +72,8 @@ def test_api(machine: Host, server: Process, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OWN_CHECKS)
-def test_kernel_host(machine: Host, name: str) -> None:
-    done = machine.run(under(str(PROGRAMS / "kernel_host"), name), timeout=90, via="kernel")
+def test_kernel_backend(machine: Host, name: str) -> None:
+    done = machine.run(under(str(PROGRAMS / "kernel_backend"), name), timeout=90, via="kernel")
     assert done.stdout == "ok\n", done.stderr
 
 
