@@ -14,15 +14,14 @@
 
 #define HOMAK_FLOW_BITS 7u
 #define HOMAK_FLOW_SLOTS (1u << HOMAK_FLOW_BITS)
-#define HOMAK_FLOW_V6
 /* bit of homak_rx_flow.how for IPv6; indices of devices are lower */
-(1ull << 31)
+#define HOMAK_FLOW_V6 (1ull << 31)
 
-	/*
+/*
  * struct homak_rx_flow - a slot of a CPU's table. It has no reference to a network device
  * but the one in @dst, which routing takes back (dst_dev_put()) when the device goes.
  */
-	struct homak_rx_flow {
+struct homak_rx_flow {
 	/* The addresses: of IPv4 both in the first word, of IPv6 two words each. */
 	u64 ends[4];
 	/* The mark of packets, HOMAK_FLOW_V6 and the device's index. */
