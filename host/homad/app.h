@@ -16,7 +16,8 @@
 #include "homa_list.h"
 #include "shm.h"
 
-#define HOMAD_WAYS 16u /* addresses whose hash an attachment remembers */
+/* number of addresses whose hash an attachment remembers */
+#define HOMAD_WAYS 16u
 #define HOMAD_NO_SLOT 0xffffffffu
 
 struct homad_app;
@@ -27,7 +28,8 @@ struct homad_thread;
 
 /* struct homad_rpc - homad's own bytes in every RPC of the engine */
 struct homad_rpc {
-	/* In homad_app.ready while an event waits for room in the completion ring. */
+	/* Links the RPC into homad_app.ready while an event waits for room in the
+	 * completion ring. */
 	struct homa_list ready;
 	/* The attachment whose RPC it is; NULL until that is known. */
 	struct homad_app *app;
@@ -82,12 +84,13 @@ struct homad_slot {
 /* struct homad_direct - an RPC between two applications of this host; see direct.c */
 struct homad_direct {
 	/* @of_client and @of_server link it into homad_app.direct_client of its client and
-	 * direct_server of its server. @wait links it into direct_waiting of its client while
-	 * its response waits for room in the client's ring. */
+	 * direct_server of its server. @wait links it into direct_waiting of its client
+	 * while its response waits for room in the client's ring. */
 	struct homa_list of_client, of_server, wait;
-	/* @client: who asked; NULL when it has no interest any more. @server: who has to
-	 * answer; NULL when it has. @lender: the attachment in whose data segment the
-	 * response lies, if it was not copied; @of_server is in that one's list then. */
+	/* @client: the attachment that asked; NULL when it has no interest any more.
+	 * @server: the attachment that has to answer; NULL when it has answered. @lender:
+	 * the attachment in whose data segment the response lies, if it was not copied;
+	 * @of_server is in that one's list then. */
 	struct homad_app *client, *server, *lender;
 	/* The names that the two applications have for the RPC. */
 	u64 client_token, server_token;
@@ -157,12 +160,14 @@ enum { HOMAD_CQ_FULL = 1, HOMAD_NO_ROOM = 2 };
 
 enum homad_app_phase {
 	HOMAD_APP_OPEN,
-	HOMAD_APP_CLOSING, /* its RPCs are being ended */
-	HOMAD_APP_DEAD,	   /* nothing in the engine refers to it */
-	HOMAD_APP_MAKING, /* its memory is being made, the fast path does not know it */
+	HOMAD_APP_CLOSING, /* the attachment's RPCs are being ended */
+	HOMAD_APP_DEAD,	   /* nothing in the engine refers to the attachment */
+	/* the attachment's memory is being made, and the fast path does not know it */
+	HOMAD_APP_MAKING,
 };
 
-/* An attachment's receive pool has so many pages at first and when it was long idle. */
+/* The number of pages with memory in an attachment's receive pool at first, and after a
+ * long idle time. */
 #define HOMAD_POOL_FIRST 8u
 
 /* struct homad_app - an attachment */
@@ -188,20 +193,24 @@ struct homad_app {
 	u32 stages_end;
 	struct homad_segment seg[HOMA_SHM_SEGMENTS];
 	u32 num_segs;
-	/* In @queues; all zeros before homad_session_open() means as in homa_shm_queues. */
+	/* The entries of the rings in @queues; all zeros before homad_session_open() means
+	 * as in homa_shm_queues. */
 	struct homad_rings rings;
 	/* Write ends of pipes that wake the application; @ready_fd is -1 until it asks for
 	 * one. @kick_fd is an eventfd by which it wakes homad; nobody reads its count. */
 	int wake_fd, kick_fd, ready_fd;
-	/* It rings the bell (abi/shm.h) for each submission to another ring than the first. */
+	/* True if the application rings the bell (abi/shm.h) for each submission to another
+	 * ring than the first. */
 	bool rings_bell;
-	/* @ready_fd is written for every message, not only for the first that waits. */
+	/* True if @ready_fd is written for every message, not only for the first that
+	 * waits. */
 	bool ready_every;
-	/* Entries of @client_slots and of @server_slots. */
+	/* The number of entries of @client_slots and of @server_slots. */
 	u32 max_rpcs;
 	/* The account of its user in the engine; NULL: the engine's own. */
 	struct homa_owner *owner;
-	/* The attachments of its user that are polled, for each thread; NULL: no user. */
+	/* For each thread, the attachments of its user that the thread polls; NULL: no
+	 * user. */
 	struct homad_polled *user_polled;
 	/* Its user's account of copied messages; NULL: no user. */
 	struct homad_copies *copies;
@@ -213,8 +222,8 @@ struct homad_app {
 	/* ---- The fast path alone uses these. ---- */
 	/* Its home: the only thread that looks at its rings. */
 	struct homad_thread *thread;
-	/* Whoever changes the completion ring, the slots or the lists of RPCs holds this lock if
-	 * there are several threads. */
+	/* Held by a thread that changes the completion ring, the slots or the lists of
+	 * RPCs, if there are several threads. */
 	struct homa_gate lock;
 	/* The engine's socket, and the engine's memory for its receive pool. */
 	struct homa_sock *sock;
@@ -223,10 +232,12 @@ struct homad_app {
 	/* homad's own indices: the ones in shared memory are not believed. */
 	u32 sq_head[HOMA_SHM_SQS];
 	u32 sq_next; /* the submission ring with which its next turn begins */
-	/* Something may wait in a submission ring that the bell says nothing of any more: the
-	 * last turn ended before the commands did, or the ring had no memory yet. */
+	/* True if something may wait in a submission ring that the bell says nothing of
+	 * any more: the last turn ended before the commands did, or the ring had no
+	 * memory yet. */
 	bool look_again;
-	/* It has set HOMA_SHM_ARM_ROOM once, so it may want to hear of each turn of its rings. */
+	/* True if the application has set HOMA_SHM_ARM_ROOM once, so that it may want to
+	 * hear of each turn of its rings. */
 	bool asks_room;
 	/* A request's number must be less than this, which grows with each request. */
 	u64 numbers_end;
@@ -235,44 +246,50 @@ struct homad_app {
 		struct homa_addr addr;
 		u64 hash;
 	} ways[HOMAD_WAYS];
-	/* homad has taken so many entries from the release ring. */
+	/* The number of entries that homad has taken from the release ring; it counts up
+	 * for ever. */
 	u32 release_head;
 	/* homad has written completions up to @cq_tail; the application knows of those before
 	 * @cq_published. */
 	u32 cq_tail, cq_published;
-	/* The application had taken completions up to this index when homad last looked. */
+	/* The index up to which the application had taken completions when homad last
+	 * looked. */
 	u32 cq_head;
-	/* @is_polled: @polled is in a list, and homad looks at its rings by itself; else it must
-	 * kick. @is_touched: @touched is in homad_thread.touched, because completions were added
-	 * in this round. @evicted: it broke the rules, as @why says. @shut: it said
-	 * HOMA_CTL_SHUTDOWN. */
+	/* @is_polled: @polled is in a list, and homad looks at its rings by itself; else
+	 * the application must kick. @is_touched: @touched is in homad_thread.touched,
+	 * because completions were added in this round. @evicted: it broke the rules, as
+	 * @why says. @shut: it said HOMA_CTL_SHUTDOWN. */
 	bool is_polled, is_touched, evicted, shut;
-	/* It has asked to share its port; any thread may read this. */
+	/* True if it has asked to share its port; any thread may read this. */
 	bool shares;
-	/* With @evicted: which rule it broke, for the log and tools. */
+	/* With @evicted: the rule that the application broke, in words for the log and
+	 * tools. */
 	const char *why;
 	/* @member links it into homad_thread.apps of its home, @closing into
 	 * homad_thread.closing while its RPCs are being ended. */
 	struct homa_list member;
 	struct homa_list closing;
-	/* What happened that it may want to be woken for: HOMA_SHM_ARM_*. */
+	/* Bits of HOMA_SHM_ARM_* of what happened that the application may want to be woken
+	 * for. */
 	u32 wake_want;
-	/* When its rings were last seen with something in them, ns. */
+	/* Time at which its rings were last seen with something in them, ns. */
 	u64 quiet_since;
 	/* @polled links it into homad_polled.apps of its user at @thread, @touched into
 	 * homad_thread.touched. */
 	struct homa_list polled;
 	struct homa_list touched;
-	/* RPCs with an event that it has not been told of. */
+	/* RPCs with an event that the application has not been told of. */
 	struct homa_list ready[HOMAD_READY];
 	/* Tables in one piece, with @freed behind them, zeros at first: a mapping of
 	 * @tables_bytes that the slow path made, or, if that is 0, of calloc(). */
 	struct homad_slot *client_slots;
 	struct homad_slot *server_slots;
 	size_t tables_bytes;
-	u32 server_free; /* the first free server slot; @max_rpcs: there is none */
-	/* Server slots in use: requests that it has and has not answered. Under @lock; read
-	 * by every thread that has a request for a port that it shares. */
+	/* the first free server slot; @max_rpcs: there is none */
+	u32 server_free;
+	/* The number of server slots in use, which are requests that it has not
+	 * answered. Under @lock; read by every thread that has a request for a port that
+	 * it shares. */
 	u32 unanswered;
 	/* The first and the last entry of the list of client slots whose end the application has
 	 * not been told of (homad_slot.next). */
@@ -280,8 +297,8 @@ struct homad_app {
 	/* RPCs that go the short way: those that it has asked for, those that it has to answer,
 	 * and those of the first whose responses wait for room in its ring. */
 	struct homa_list direct_client, direct_server, direct_waiting;
-	/* Why completions wait, bits of HOMAD_CQ_FULL and HOMAD_NO_ROOM. It is written under
-	 * the lock, and @thread reads it without. */
+	/* Bits of HOMAD_CQ_FULL and HOMAD_NO_ROOM that say why completions wait. They are
+	 * written under the lock, and @thread reads them without. */
 	u32 held_back;
 	/* @graced: the engine refers to it no more, and other threads may still have found it.
 	 * @passed: how many rounds each thread had begun at that moment. */
@@ -295,23 +312,28 @@ struct homad_app {
 	} *freed;
 	u32 num_freed;
 	u32 max_freed;
-	/* RPCs of the engine that refer to it, under @lock. It may die when none does. */
+	/* The number of RPCs of the engine that refer to it, under @lock. It may be freed
+	 * when this is 0. */
 	u32 rpcs;
-	/* Its TCP streams; NULL: it has not asked for any. @lingers: it is closed but for
-	 * streams whose bytes are still being sent. */
+	/* Its TCP streams; NULL: it has not asked for any. @lingers: it is closed, except
+	 * for streams whose bytes are still being sent. */
 	struct homad_streams *streams;
 	bool lingers;
 	/* The next attachment in the stack homad.dead. */
 	struct homad_app *next_dead;
-	/* It is in homad.wanting, by @next_wanting, or the slow path has taken it from there
-	 * and has not answered yet; atomic. @want_pages: pages that @pool is to have then. */
+	/* @asked_memory: the attachment is in homad.wanting, by @next_wanting, or the slow
+	 * path has taken it from there and has not answered yet; atomic. @want_pages: the
+	 * number of pages that @pool is to have then. */
 	bool asked_memory;
 	u32 want_pages;
 	struct homad_app *next_wanting;
 	struct homad_app_counters counters;
 };
 
-/** homad_tables_bytes() - of an attachment's tables for so many RPCs of either side. */
+/**
+ * homad_tables_bytes() - return the bytes of an attachment's tables for @max_rpcs RPCs of
+ * either side.
+ */
 static inline size_t homad_tables_bytes(u32 max_rpcs)
 {
 	return max_rpcs *

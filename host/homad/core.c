@@ -20,17 +20,17 @@
 #define ALIGN 64u
 #define CTRL_SLOTS 8192u
 #define BUCKETS 16384u
-/* At most so many tombstones, which take 32 MiB; memory is used as requests come. */
+/* Most tombstones, which take 32 MiB; their memory is used as requests come. */
 #define TOMBSTONES (1u << 19)
 #define LOCAL_MTU 65535u
-/* When homad ends, RPCs have so long to end, in ms. */
+/* Time that RPCs have to end when homad ends, in ms. */
 #define STOP_MS 2000
 #define PEER_BUCKETS 4096u
 #define SOCK_BUCKETS 4096u
 /* Values of homad_config.tcp_cc. */
 #define TCP_CC_DCTCP 1
 #define TCP_CC_DCTCP_RATE 3
-/* On a link that is not paced TCP sends so many packets before Homa has its turn. */
+/* Most packets that TCP sends on a link that is not paced before Homa has its turn. */
 #define TCP_UNIT 14u
 
 static void *aligned(size_t size)
@@ -79,13 +79,13 @@ static int make_engine(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
-/* Mbit/s; 0: unknown. */
+/* Returns the rate of the link in Mbit/s; 0: unknown. */
 static u32 link_rate(const struct homad *d, const struct nic_info *info)
 {
 	return d->config.link_mbps ? d->config.link_mbps : info->link_mbps;
 }
 
-/* What the engine is told of it. */
+/* Returns the rate that the engine is told for a port, in Mbit/s; 0: unknown. */
 static u32 port_rate(const struct homad *d, const struct homad_port *port)
 {
 	return port->nic ? link_rate(d, port->info) : 0;
@@ -156,7 +156,7 @@ static int open_device(struct homad *d, const char *name, u32 queue, u32 queues,
 	return 0;
 }
 
-/* A queue for each thread if there are several, else all of them at once. */
+/* Opens a queue for each thread if there are several, else all of them at once. */
 static int open_queues(struct homad *d, const char *name, char *err, size_t errlen)
 {
 	struct nic_netif netif;
@@ -183,7 +183,7 @@ static int open_queues(struct homad *d, const char *name, char *err, size_t errl
 	return rc;
 }
 
-/* Devices that carry traffic: up, with an address, not the loopback. */
+/* Does the device carry traffic: is it up, with an address, and not the loopback? */
 static bool worth_serving(struct nic_rtnl *rtnl, const char *name)
 {
 	struct nic_netif netif;
@@ -308,8 +308,9 @@ static int open_ports(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
-/* What TCP sends in one piece: Homa's packets wait so long at most, so on a link that is
- * paced it is about what the pacer lets the device have. */
+/* Returns the most bytes that TCP sends in one piece. Homa's packets wait until such a
+ * piece has been sent, so on a link that is paced it is about as large as what the pacer
+ * lets the device have. */
 static u32 unit_bytes(const struct homad *d, u32 mtu, u32 rate_mbps)
 {
 	u64 backlog = (u64)rate_mbps * d->config.params.max_nic_backlog_us / 8;
@@ -320,7 +321,7 @@ static u32 unit_bytes(const struct homad *d, u32 mtu, u32 rate_mbps)
 	return (u32)homa_min_u64(most, homa_max_u64(backlog, 2ull * mtu));
 }
 
-/* Over devices: UDP carries none. */
+/* Makes TCP for the devices; UDP carries none. */
 static int make_tcp(struct homad *d)
 {
 	struct homad_thread *t = d->threads[0];
@@ -359,7 +360,7 @@ static int start_threads(struct homad *d)
 
 	for (i = 0; i < d->num_threads && !rc; i++)
 		rc = homad_thread_make(d, i);
-	/* Each way out gets a thread, queues of one device different ones. */
+	/* Each port gets a thread, and queues of one device get different ones. */
 	for (i = 0; i < d->num_ports && !rc; i++) {
 		if (!d->ports[i].nic)
 			continue;
@@ -404,7 +405,7 @@ int homad_set_params(struct homad_thread *t, void *arg)
 	int rc = homa_engine_set_params(&t->ctx, arg);
 	u32 i;
 
-	/* Links have figures that follow from settings. */
+	/* Links have values that follow from settings, so they are set again. */
 	for (i = 0; i < d->num_ports && !rc; i++)
 		homa_link_set(d->ports[i].link, port_rate(d, &d->ports[i]),
 			      port_mtu(&d->ports[i]));
@@ -431,7 +432,7 @@ static int still_closing(struct homad_thread *t, void *arg)
 	return !homa_list_empty(&t->closing);
 }
 
-/* So that peers hear of it, and nothing is left of anybody. */
+/* Closes all attachments, so that peers hear of the end and no RPC is left. */
 static void end_sessions(struct homad *d)
 {
 	const struct timespec ms = { 0, 1000000 };

@@ -45,32 +45,33 @@ struct homad_port {
 	struct nic *nic;
 	/* The engine's link for this port. */
 	struct homa_link *link;
-	/* What @nic says of itself; NULL if @nic is. */
+	/* The properties of @nic; NULL if @nic is. */
 	const struct nic_info *info;
 	/* The port's place in homad.ports. */
 	u32 index;
 	/* Index of the thread that serves it. */
 	u32 thread;
-	/* Its peers are an IP address and a UDP port. */
+	/* True if its peers are an IP address and a UDP port. */
 	bool encap;
 	/* The network device's number in the kernel; 0: it has none. */
 	int ifindex;
-	/* The device is software, such as veth, and has no rate of its own. */
+	/* True if the device is software, such as veth, and has no rate of its own. */
 	bool virtual_device;
-	/* When the engine's pacer wants to be asked again, ns; HOMA_NEVER: not by time. */
+	/* The time at which the engine's pacer wants to be asked again, ns; HOMA_NEVER: not
+	 * by time. */
 	u64 tx_at;
-	/* The nic had no room, so packets wait in the engine. */
+	/* True if the nic had no room, so that packets wait in the engine. */
 	bool tx_blocked;
-	/* TCP had something to send by it when that was last looked at. */
+	/* True if TCP had something to send by the port when that was last looked at. */
 	bool others;
 	/* @rx_at: time before which the nic is not asked for packets again, in ns.
-	 * @heard_at: when it last had one, in ns. */
+	 * @heard_at: time at which it last had one, in ns. */
 	u64 rx_at, heard_at;
 	/* The name by which logs and tools call it: "eth0", "udp" or "local". */
 	char name[32];
 	struct homad *d;
-	/* Questions about the way to destinations; those that are open are the thread's for
-	 * routes. */
+	/* Questions about the way to destinations; the thread for routes owns those that
+	 * are open. */
 	struct homad_way_question ways[HOMAD_WAYS_ASKED];
 };
 
@@ -86,17 +87,17 @@ struct homad {
 	struct homad_port *udp;
 	struct homad_thread *threads[HOMAD_MAX_THREADS];
 	u32 num_threads;
-	/* The first threads take part, as many as this says; atomic. */
+	/* The number of threads that take part, from the first; atomic. */
 	u32 num_active;
 	u64 started_ns;
 	/* An eventfd by which the fast path tells that @dead or @wanting is not empty. */
 	int dead_fd;
 	/* Attachments for homad_session_free(): an atomic stack by homad_app.next_dead. */
 	struct homad_app *dead;
-	/* @copies: the copies of outgoing messages of all users together (copies.h), counted here
-	 * if there are several threads. @copies_of_user, @copies_of_all: so many bytes of them one
-	 * user and all users may have. @copies_easy: while all have fewer bytes, no user has too
-	 * many. The slow path writes the three limits. */
+	/* @copies: the copies of outgoing messages of all users together (copies.h),
+	 * counted here if there are several threads. @copies_of_user, @copies_of_all: the
+	 * most bytes of them that one user and all users may have. @copies_easy: while all
+	 * have fewer bytes, no user has too many. The slow path writes the three limits. */
 	struct homad_copies copies;
 	u64 copies_of_user, copies_of_all, copies_easy;
 	/* Attachments that need more memory: an atomic stack by homad_app.next_wanting. */
@@ -118,7 +119,7 @@ struct homad {
 	bool routes;
 	/* The slow path's own part, struct homad_slow (slowpath.h). */
 	void *slow;
-	/* What scaling.c knows of the load; NULL: the number of threads is fixed. */
+	/* The state of scaling.c; NULL: the number of threads is fixed. */
 	struct homad_scaling *scaling;
 	/* The process that is tracing; 0: none. Written by trace_stream.c in the admin thread. */
 	pid_t tracing;
@@ -137,7 +138,9 @@ void homad_stop(struct homad *d);
 int homad_set_params(struct homad_thread *t, void *arg);
 
 /* ---- scaling.c ---- */
-/** homad_thread_for_app() - the thread at which a new attachment should be at home. */
+/**
+ * homad_thread_for_app() - return the thread at which a new attachment should be at home.
+ */
 struct homad_thread *homad_thread_for_app(struct homad *d);
 /** homad_scale_to() - make the first @active threads the active ones. */
 void homad_scale_to(struct homad *d, u32 active);

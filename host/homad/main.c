@@ -58,13 +58,13 @@ static const struct part parts[] = {
 	{ start_slow, homad_slow_free },
 	{ homad_signals_start, homad_signals_stop },
 	{ homad_ctl_attach_start, stop_nothing },
-	/* Stopped after the attachments. */
+	/* This part is stopped after the attachments. */
 	{ homad_handover_start, homad_handover_stop },
 	{ homad_attach_start, homad_attach_stop },
 	{ homad_routes_listen, homad_routes_forget },
 	{ homad_monitor_start, homad_monitor_stop },
 	{ homad_metrics_start, homad_metrics_stop },
-	/* Its ports are kept until the threads have ended. */
+	/* TCP's ports are kept until the threads have ended. */
 	{ stop_only, homad_tcp_stop },
 	{ homad_start, homad_stop },
 	{ homad_tcp_start, stop_nothing },
@@ -78,7 +78,7 @@ static const struct part parts[] = {
 
 static void stop(struct homad *d, u32 started)
 {
-	/* Attachments end when the threads that serve them have. */
+	/* Attachments end after the threads that serve them. */
 	while (started)
 		parts[--started].stop(d);
 }

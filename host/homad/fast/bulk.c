@@ -18,20 +18,20 @@
 #include "dest_table.h"
 #include "fast.h"
 
-/* An answer is believed for so long, ns. */
+/* Time for which an answer is believed, ns. */
 #define BELIEVE_NS 2000000000u
-/* After this time without a new answer the peer is asked anew, ns. */
+/* Time without a new answer after which the peer is asked again, ns. */
 #define ANEW_NS 1000000000u
-/* A peer that has not answered is asked again after this time, ns; it doubles up to
+/* Time after which a peer that has not answered is asked again, ns; it doubles up to
  * LATEST_NS. */
 #define AGAIN_NS 1000000000u
 #define LATEST_NS 60000000000u
-/* A thread gives no two answers within this time, ns. */
+/* Least time between two answers of a thread, ns. */
 #define ANSWER_NS 1000000u
 #define ASK_SPORT 1u
 #define ASK_DPORT 0x8000u
 
-/* Both ends use the usual port, so that nobody needs to name his. */
+/* Do both ends use the usual port, so that no packet need name another one? */
 static bool have_port(const struct homad *d)
 {
 	return d->udp && d->udp->info->address.encap == HOMA_ENCAP_PORT;
@@ -79,7 +79,8 @@ bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
 	return true;
 }
 
-/* The homad of a peer asks. The answer goes to its UDP port from ours, and so names ours. */
+/* Answers the homad of a peer that asks. The answer goes to its UDP port from ours, and so
+ * names ours. */
 static void asked(struct homad_thread *t, const struct nic_rx *pkt,
 		  const struct homa_hdr *hdr)
 {

@@ -80,10 +80,9 @@ static void own_bytes(struct homad_rpc *priv, const struct homa_sqe *sqe, u8 *ou
 	priv->offset = sqe->offset;
 }
 
-/*
- * With several threads another one could pull the message before our own bytes
- * in the RPC are in place; then the engine is told of its bytes afterwards.
- */
+/* Returns how many bytes the engine is told of at first. With several threads another one
+ * could pull the message before our own bytes in the RPC are in place; then the engine is
+ * told of its bytes afterwards. */
 static u32 at_first(u32 length)
 {
 	return homa_plat_alone ? length : 0;
@@ -126,7 +125,7 @@ static int start_rpc(struct homad_thread *t, struct homad_app *app,
 	return 0;
 }
 
-/* The hash of an address under the application's key. */
+/* Returns the hash of an address under the application's key. */
 static u64 way_to(struct homad_app *app, const struct homa_addr *to)
 {
 	struct homad_way *way = &app->ways[to->ip[15] % HOMAD_WAYS];
@@ -138,8 +137,8 @@ static u64 way_to(struct homad_app *app, const struct homa_addr *to)
 	return way->hash;
 }
 
-/* The id that @sqe means, 0: any. Numbers used one after another are what keeps ids
- * together, which servers have to remember. */
+/* Finds the id that @sqe means; 0: any. Numbers are used one after another, so that the ids
+ * that servers have to remember lie close together. */
 static const char *number(struct homad_app *app, const struct homa_sqe *sqe,
 			  struct homa_send *send)
 {
@@ -211,8 +210,9 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 	return NULL;
 }
 
-/* With the lock: the request is not answered, as its client hears if it can; @out is the
- * byte that says so, perhaps NULL. false: @out is not needed. */
+/* Rejects a request, of which the client hears if it understands that; the caller has the
+ * lock. @out is the byte that the rejection carries, perhaps NULL. false: @out is not
+ * needed. */
 static bool reject_rpc(struct homad_thread *t, struct homad_app *app, u64 token,
 		       u32 error, u8 *out)
 {
@@ -237,7 +237,7 @@ static bool reject_rpc(struct homad_thread *t, struct homad_app *app, u64 token,
 	return true;
 }
 
-/* The request of the slot at @token is not answered. */
+/* Rejects the request of the slot at @token. */
 static void reject_request(struct homad_thread *t, struct homad_app *app,
 			   u64 token, u32 error)
 {
@@ -248,7 +248,7 @@ static void reject_request(struct homad_thread *t, struct homad_app *app,
 	if (out)
 		*out = 0;
 	homad_lock(app);
-	/* Another token there: the client gave up, and the slot is used again. */
+	/* There is another token: the client has given up, and the slot was used again. */
 	if (slot->token == token)
 		used = reject_rpc(t, app, token, error, out);
 	homad_unlock(app);
@@ -278,7 +278,7 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 		return NULL;
 	}
 	homad_lock(app);
-	/* Another token there: the client gave up, and the slot is used again. */
+	/* There is another token: the client has given up, and the slot was used again. */
 	if (app->server_slots[index].token == sqe->token &&
 	    homa_rpc_reply(&t->ctx, app->server_slots[index].handle,
 			   sqe->length, at_first(sqe->length), &rpc))
@@ -353,7 +353,7 @@ static const char *abort_rpcs(struct homad_thread *t, struct homad_app *app,
 		homad_lock(app);
 		slot = app->client_slots[i];
 		homad_unlock(app);
-		/* Those that have ended already are just on their way. */
+		/* RPCs that have ended already will be told of soon. */
 		if (!slot.token || slot.kind ||
 		    (sqe->token && slot.token != sqe->token))
 			continue;

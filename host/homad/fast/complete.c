@@ -34,8 +34,9 @@ static u32 want_of(const struct homad_rpc *priv)
 				  HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED;
 }
 
-/* An application that does not number its requests names them itself: the engine's id
- * means nothing to it, and to a server here it would not be the client's. */
+/* Returns the id that a server of this host sees. An application that does not number its
+ * requests names them itself: it does not know the engine's id, so a server here must not
+ * see that one. */
 static u64 seen_id(struct homad_thread *t, const struct homa_event *event)
 {
 	struct homa_rpc *client;
@@ -58,7 +59,8 @@ void homad_events(struct homad_thread *t)
 {
 	struct homa_event event;
 
-	/* Held: another thread may end the RPC meanwhile, and the attachment. */
+	/* The RPC is held, because another thread may end the RPC and the attachment
+	 * meanwhile. */
 	while (homa_event_hold(&t->ctx, &event)) {
 		struct homad_rpc *priv = homa_rpc_priv(event.rpc);
 		struct homad_app *app =
@@ -87,7 +89,7 @@ void homad_events(struct homad_thread *t)
 	}
 }
 
-/* Tell of a client RPC that ends without an event. */
+/* Notes that a client's RPC has ended without an event, so that the application is told. */
 static void slot_ended(struct homad_app *app, u32 index, u8 kind, u32 error)
 {
 	struct homad_slot *slot = &app->client_slots[index];
@@ -242,7 +244,7 @@ static void fill(struct homa_cqe *cqe, const struct homa_msg_info *info,
 	cqe->length = info->error ? 0 : info->length;
 	cqe->num_pages = info->num_pages;
 	cqe->id = priv->seen_id ? priv->seen_id : info->id;
-	cqe->cookie = info->cookie; /* or the deadline */
+	cqe->cookie = info->cookie; /* with a request it is the deadline */
 	cqe->token = priv->token;
 	memcpy(cqe->ip, info->peer.ip, sizeof(cqe->ip));
 	cqe->encap = info->peer.encap;
@@ -263,12 +265,15 @@ static bool tell_message(struct homad_thread *t, struct homad_app *app,
 
 	if (priv->event == HOMA_EV_REQUEST) {
 		if (app->server_free == app->max_rpcs)
-			return false; /* it has as many unanswered requests as its quota allows */
+			/* the application has as many unanswered requests as its quota
+			 * allows */
+			return false;
 		priv->token = homad_slot_new(app, priv->handle);
 	}
 	homad_unready(priv);
 	if (homa_rx_take(&t->ctx, priv->handle, &info)) {
-		/* It ended in another way; what is left is told when it is reaped. */
+		/* The RPC has ended in another way; what is left is told when it is
+		 * reaped. */
 		if (priv->event == HOMA_EV_REQUEST) {
 			homad_slot_free(app, priv->token);
 			priv->token = 0;
@@ -308,8 +313,8 @@ static void signal_fd(struct homad_thread *t, struct homad_app *app, int fd)
 {
 	u64 one = 1;
 
-	/* Never blocks: our end of the pipe is ours alone. Full means that it
-	 * is readable. */
+	/* This never blocks, because no other process has our end of the pipe. If the pipe
+	 * is full it is readable. */
 	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
 		return;
 	app->counters.wakeups++;
@@ -377,8 +382,8 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 }
 
 /*
- * The completion ring is full and more is waiting. rings.c looks in each turn of the
- * application whether that has changed.
+ * Notes that the completion ring is full and more is waiting. rings.c looks in each turn of
+ * the application whether that has changed.
  */
 static void ring_full(struct homad_app *app)
 {

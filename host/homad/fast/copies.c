@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * See copies.h. A user may have as much as all others have left, and no more than his own
- * limit: who takes what he can get leaves half to the next one.
+ * limit: a user who takes all that he can get leaves half to the next one.
  */
 #include "copies.h"
 #include "fast.h"
@@ -18,8 +18,8 @@ void homad_copies_limit(struct homad *d)
 	HOMA_WRITE_ONCE(d->copies_easy, homa_min_u64(of_user, of_all / 2));
 }
 
-/* A thread that is the only one needs no atomic additions, and its own buffers are those of
- * all users. */
+/* Adds @bytes to the account of the user and that of all. A thread that is the only one
+ * needs no atomic additions, and its own buffers are those of all users. */
 static inline void account(struct homad_thread *t, struct homad_app *app,
 			   u64 bytes)
 {

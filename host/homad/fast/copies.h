@@ -14,10 +14,10 @@ struct homad;
 struct homad_app;
 struct homad_thread;
 
-/* Copies may have this part of quota.user_memory and of quota.total_memory, besides what
- * those limit. */
+/* Copies may have 1 part in this many of quota.user_memory and of quota.total_memory,
+ * besides what those limit. */
 #define HOMAD_COPIES_SHARE 4u
-/* This part of what all may have is kept for root. */
+/* 1 part in this many of what all may have is kept for root. */
 #define HOMAD_COPIES_ROOT 16u
 
 /**
@@ -32,10 +32,12 @@ struct homad_copies {
 /** homad_copies_limit() - take the limits from homad.config; at the start, and by the slow
  *  path when that has changed. */
 void homad_copies_limit(struct homad *d);
-/** homad_copy_get() - @size bytes on the account of @app's user; NULL: there is no memory,
- *  or the account is full. */
+/**
+ * homad_copy_get() - return @size bytes on the account of @app's user; NULL: there is no
+ * memory, or the account is full.
+ */
 u8 *homad_copy_get(struct homad_thread *t, struct homad_app *app, u32 size);
-/** homad_copy_put() - give them back; @app and @size as before. */
+/** homad_copy_put() - give memory of homad_copy_get() back; @app and @size as before. */
 void homad_copy_put(struct homad_thread *t, struct homad_app *app, u8 *copy,
 		    u32 size);
 

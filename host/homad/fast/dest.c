@@ -14,9 +14,10 @@
 #include "dest_table.h"
 #include "fast.h"
 
-/* The kernel's answer is believed for so long while the kernel is asked anew, ns. */
+/* The time for which the kernel's answer is believed while the kernel is asked again,
+ * ns. */
 #define BELIEVE_ASKED_NS 2000000000u
-/* An entry that was not used for so long is free, ns. */
+/* The time without use after which an entry is free, ns. */
 #define UNUSED_NS 10000000000u
 
 int homad_dests_init(struct homad_dests *dests)
@@ -47,7 +48,7 @@ static struct homad_port *port_over(struct homad_thread *t, int ifindex)
 	return any;
 }
 
-/* Over UDP; the nic knows best, but belongs to one thread. */
+/* Finds the way over UDP; the nic knows it best, but belongs to one thread. */
 static int over_udp(struct homad_thread *t, struct homa_addr *addr,
 		    struct homad_port **port)
 {
@@ -71,9 +72,9 @@ static int over_udp(struct homad_thread *t, struct homa_addr *addr,
 }
 
 /*
- * Messages to ourselves: as with the kernel they come from the address they were
- * sent to, except that all of 127.0.0.0/8 is one host, or one application could
- * make a peer of each of its addresses.
+ * Names this host as a destination. As with the kernel, messages to ourselves come from the
+ * address that they were sent to. But all of 127.0.0.0/8 is one host, or one application
+ * could make a peer of each of these addresses.
  */
 static void name_ourselves(struct homa_addr *addr)
 {
@@ -105,7 +106,7 @@ static int resolve(struct homad_thread *t, const struct homad_question *q,
 	if ((*port)->thread == t->index) {
 		if (q->way.ifindex == (*port)->ifindex)
 			nic_learn((*port)->nic, &q->way);
-		/* It may have learned of a narrower path. */
+		/* The nic may have learned of a narrower path. */
 		nic_route((*port)->nic, addr, &mtu);
 	}
 	if (route->mtu && route->mtu < mtu)
@@ -120,7 +121,7 @@ static bool unused(const struct homad_dest *dest, u64 now)
 	return !dest->checked || homa_since(now, dest->used) > UNUSED_NS;
 }
 
-/* Has only the entry's own user sent to the destination of late? */
+/* Has only the user of the entry sent to the destination of late? */
 static bool own(const struct homad_dest *dest, u64 now)
 {
 	return !dest->others_at || homa_since(now, dest->others_at) > UNUSED_NS;
@@ -180,9 +181,9 @@ static struct homad_dest *most_in(struct homad_dest *set, u64 now, u32 *count)
 }
 
 /*
- * A user replaces an entry of his own, unless he has none or another has two more in the set
- * than he. So a user with very many destinations takes at most one entry of a set from a user
- * who has few there.
+ * Returns the entry to replace. A user replaces an entry of his own, unless he has none or
+ * another user has two more in the set. So a user with very many destinations takes at most
+ * one entry of a set from a user who has few there.
  */
 static struct homad_dest *place_in(struct homad_dest *set, uid_t user, u64 now)
 {
@@ -238,7 +239,7 @@ void homad_ring_routes(struct homad *d)
 	u64 one = 1;
 
 	if (write(d->questions_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
+		return; /* the counter is full, so the eventfd is readable */
 }
 
 void homad_ask_route(struct homad *d, struct homad_question *q)
@@ -251,8 +252,8 @@ void homad_ask_route(struct homad *d, struct homad_question *q)
 	homad_ring_routes(d);
 }
 
-/* Each user has at most one question under way, so that a user who sends to ever new
- * destinations leaves room for others. */
+/* Returns a free question, or NULL. Each user has at most one question under way, so that a
+ * user who sends to ever new destinations leaves room for others. */
 static struct homad_question *question_of(struct homad_dests *dests, uid_t user)
 {
 	struct homad_question *unused = NULL;
@@ -270,10 +271,10 @@ static struct homad_question *question_of(struct homad_dests *dests, uid_t user)
 }
 
 /*
- * The kernel is asked by another thread, so that nobody here waits for it. Until the answer
- * is there the command waits whose destination is new; one whose destination is in use goes
- * the way that was right a moment ago. What is known of how the peer likes long messages
- * outlives the route.
+ * Asks another thread to ask the kernel, so that no round waits for it. Until the answer is
+ * there a command waits if its destination is new; if the destination is in use, the
+ * command goes the way that was right a moment ago. What bulk.c knows of the peer outlives
+ * the route.
  */
 HOMA_RARE static struct homad_dest *look_up(struct homad_thread *t, uid_t user,
 					    struct homad_dest *dest,

@@ -12,13 +12,14 @@
 
 struct homad_port;
 
-/* A thread remembers destinations in so many sets, a power of two, by their hash. */
+/* The number of sets in which a thread remembers destinations, by their hash; a power of
+ * two. */
 #define HOMAD_DEST_SETS 1024u
-/* Each set has room for so many destinations. */
+/* The number of destinations for which a set has room. */
 #define HOMAD_DEST_WAYS 4u
-/* The kernel's answer is believed for so long, ns. */
+/* The time for which the kernel's answer is believed, ns. */
 #define HOMAD_BELIEVE_NS 1000000000u
-/* A thread has at most so many questions to the kernel under way. */
+/* The most questions to the kernel that a thread has under way. */
 #define HOMAD_QUESTIONS 8u
 
 /**

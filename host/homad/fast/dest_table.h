@@ -9,7 +9,7 @@
 #include "homa_hash.h"
 #include "dest.h"
 
-/** homad_dest_set() - the HOMAD_DEST_WAYS places in which @addr may be. */
+/** homad_dest_set() - return the HOMAD_DEST_WAYS places in which @addr may be. */
 static inline struct homad_dest *homad_dest_set(struct homad_dests *dests,
 						const struct homa_addr *addr)
 {
@@ -19,7 +19,7 @@ static inline struct homad_dest *homad_dest_set(struct homad_dests *dests,
 	return dests->sets[hash % HOMAD_DEST_SETS];
 }
 
-/** homad_dest_find_in() - what @set knows of @addr, or NULL. */
+/** homad_dest_find_in() - return the entry of @addr in @set, or NULL. */
 static inline struct homad_dest *homad_dest_find_in(struct homad_dest *set,
 						    const struct homa_addr *addr)
 {
@@ -31,7 +31,7 @@ static inline struct homad_dest *homad_dest_find_in(struct homad_dest *set,
 	return NULL;
 }
 
-/** homad_dest_find() - what is known of @addr, or NULL. */
+/** homad_dest_find() - return the entry of @addr, or NULL. */
 static inline struct homad_dest *homad_dest_find(struct homad_dests *dests,
 						 const struct homa_addr *addr)
 {

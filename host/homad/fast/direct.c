@@ -92,8 +92,8 @@ static void note_waiting(struct homad_app *client)
 			!homa_list_empty(&client->direct_waiting));
 }
 
-/* What a waiting reply would have been sent from; its client, who pays for a copy, is still
- * there. */
+/* Frees what a waiting response would have been sent from; the client, who pays for a copy,
+ * is still there. */
 static void drop_waiting(struct homad_thread *t, struct homad_direct *d)
 {
 	if (d->waiting) {
@@ -153,13 +153,13 @@ static void fail(struct homad_thread *t, struct homad_direct *d, int error)
 
 	leave_client(t, d);
 	if (!d->server)
-		end(t, d); /* its response was waiting */
+		end(t, d); /* the client's response was waiting */
 	homad_end_slot(t, client, token, error, cookie, is_private);
 }
 
 /* ---- both ends at once, with several threads ---- */
 
-/* @b may be NULL or @a. */
+/* Locks both attachments; either of them may be NULL. */
 static void lock_both(struct homad_app *a, struct homad_app *b)
 {
 	if (b && (uintptr_t)b < (uintptr_t)a)
@@ -236,7 +236,7 @@ static void enter(struct homad_thread *t, struct homad_direct *d,
 {
 	struct homad_slot *slot = &client->client_slots[sqe->token & 0xffff];
 
-	/* What is said of a response means nothing until one waits. */
+	/* The fields of a response have no meaning until one waits. */
 	d->waiting = false;
 	d->lender = NULL;
 	d->out = NULL;
@@ -360,7 +360,8 @@ static void look_for_room(struct homad_thread *t, struct homad_app *client)
 	if (__atomic_load_n(&client->thread, __ATOMIC_RELAXED) == t)
 		homad_poll_app(t, client);
 	else if (write(client->kick_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: its home has heard of that */
+		/* the counter is full, so the client's home has heard of that */
+		return;
 }
 
 /* Keeps a response for which the client has no room; of a short one, a copy is charged to the
@@ -397,7 +398,7 @@ answer(struct homad_thread *t, struct homad_direct *d, struct homad_app *server,
 
 	leave_server(t, d);
 	HOMAD_PROBE4(reply, server->id, sqe->token, sqe->length, !d->client);
-	/* Responses that wait already come first. */
+	/* Responses that wait already go first. */
 	done = !d->client || (homa_list_empty(&d->client->direct_waiting) &&
 			      finish(t, d, bytes, sqe->length));
 	if (!done && wait_for_room(t, d, server, sqe, bytes))
@@ -539,7 +540,8 @@ void homad_direct_close(struct homad_thread *t, struct homad_app *app)
 	struct homad_direct *d;
 	bool client;
 
-	/* These include requests that it has not answered, and responses in its memory. */
+	/* These include requests that the attachment has not answered, and responses in its
+	 * memory. */
 	while ((d = lock_any(app, &other, &client))) {
 		if (client)
 			leave_client(t, d);

@@ -18,7 +18,7 @@ int homad_egress(struct homad_thread *t, struct homad_port *port)
 		u64 later = HOMA_NEVER;
 
 		port->others = homad_tcp_waits(t, port);
-		/* When TCP waits no longer, homa_link_turn() is told so once. */
+		/* When TCP has ceased to wait, homa_link_turn() is told so once. */
 		if (!port->others && !others)
 			return total + homad_tx(t, port);
 		others = port->others;

@@ -109,12 +109,13 @@ static inline struct homad_polled *homad_polled_of(struct homad_thread *t,
 }
 /** homad_poll_app() - look at @app's rings from now on without being kicked. */
 void homad_poll_app(struct homad_thread *t, struct homad_app *app);
-/** homad_unpoll_app() - look at them no more, until it kicks. */
+/** homad_unpoll_app() - do not look at @app's rings any more, until it kicks. */
 void homad_unpoll_app(struct homad_thread *t, struct homad_app *app);
 
 /* ---- turns.c: in which order ---- */
-/** homad_turn_cost() - what a look at an attachment's rings that did so much costs its user.
- *  Pages that it gives back count as commands, up to a turn: who received much is not late. */
+/** homad_turn_cost() - return what a look at an attachment's rings that did @done costs its
+ *  user. Pages that are given back count as commands, up to a turn, so that an application
+ *  that received much is not late. */
 static inline int homad_turn_cost(u32 done)
 {
 	return 1 + (int)homa_min_u32(done, HOMAD_TURN);
@@ -125,21 +126,26 @@ int homad_commands(struct homad_thread *t);
 /** homad_ask_kicks() - ask all applications to kick, because this thread wants to sleep. Returns
  *  true if something is in a ring already, so that it must not sleep. */
 bool homad_ask_kicks(struct homad_thread *t);
-/** homad_drop_kicks() - the thread is awake again: polled applications need not kick. */
+/**
+ * homad_drop_kicks() - tell polled applications that they need not kick, because the thread
+ * is awake again.
+ */
 void homad_drop_kicks(struct homad_thread *t);
 
 /* ---- complete.c: to the completion rings ---- */
 /** homad_events() - take the engine's events and make completions of them. */
 void homad_events(struct homad_thread *t);
-/** homad_touch() - @app has something to be told, and is woken for it if it waits for one of
- *  @want, bits of HOMA_SHM_ARM_*. */
+/**
+ * homad_touch() - note that @app has something to be told, and wake it for that if it waits
+ * for one of @want, bits of HOMA_SHM_ARM_*.
+ */
 void homad_touch(struct homad_thread *t, struct homad_app *app, u32 want);
 /** homad_deliver() - publish the completions of the attachments that were touched, and wake
  *  those that wait. */
 void homad_deliver(struct homad_thread *t);
 /** homad_tell_room() - wake @app if it wants to hear that there may be room to send. */
 void homad_tell_room(struct homad_thread *t, struct homad_app *app);
-/** homad_unready() - the RPC has no event any more that waits for room in the ring. */
+/** homad_unready() - note that no event of the RPC waits for room in the ring any more. */
 void homad_unready(struct homad_rpc *priv);
 /** homad_refuse() - let a request fail with @error, a positive errno, that the engine has never
  *  seen. */
@@ -149,18 +155,23 @@ void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,
  *  its own again. Returns false if that would be more messages than it can have. */
 bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
 		      u16 segment, u32 offset);
-/** homad_forget() - the engine has retired the RPC: let go of what homad had for it. */
+/** homad_forget() - free what homad had for an RPC that the engine has retired. */
 void homad_forget(struct homad_thread *t, struct homad_rpc *priv);
 /** homad_end_slot() - end a client's RPC that the engine does not know. Its completion is
  *  FAILED with @error, a positive errno, or GONE if @error is 0. */
 void homad_end_slot(struct homad_thread *t, struct homad_app *app, u64 token,
 		    int error, u64 cookie, bool is_private);
-/** homad_next_cqe() - the next entry of @app's completion ring, to be filled in; NULL: it is
- *  full. */
+/**
+ * homad_next_cqe() - return the next entry of @app's completion ring, to be filled in;
+ * NULL: it is full.
+ */
 struct homa_cqe *homad_next_cqe(struct homad_app *app);
-/** homad_slot_new() - a server slot for the RPC @handle. Returns its token; 0: none is free. */
+/**
+ * homad_slot_new() - take a server slot for the RPC @handle. Returns its token; 0: none is
+ * free.
+ */
 u64 homad_slot_new(struct homad_app *app, struct homa_handle handle);
-/** homad_slot_free() - the server slot @token is free again. */
+/** homad_slot_free() - free the server slot @token. */
 void homad_slot_free(struct homad_app *app, u64 token);
 /** homad_slot_back() - like homad_slot_free(), and deliver a request that waited for the slot. */
 void homad_slot_back(struct homad_thread *t, struct homad_app *app, u64 token);
@@ -194,14 +205,16 @@ bool homad_direct_abort(struct homad_thread *t, struct homad_app *client,
 void homad_direct_close(struct homad_thread *t, struct homad_app *app);
 
 /* ---- grace.c: when no thread knows of an attachment any more ---- */
-/** homad_grace_begin() - nobody can find @app any more from now on. */
+/** homad_grace_begin() - note that no thread can find @app from now on. */
 void homad_grace_begin(struct homad_thread *t, struct homad_app *app);
-/** homad_grace_over() - true if every thread that may have found @app before has let it go. */
+/** homad_grace_over() - has every thread that may have found @app before released it? */
 bool homad_grace_over(struct homad_thread *t, const struct homad_app *app);
 
 /* ---- bulk.c ---- */
-/** homad_bulk() - true if a message of @length bytes goes better over UDP; @addr and @port are
- *  changed accordingly then. */
+/**
+ * homad_bulk() - does a message of @length bytes go better over UDP? Then @addr and @port
+ * are changed accordingly.
+ */
 bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
 		struct homa_addr *addr, struct homad_port **port);
 /** homad_bulk_heard() - look whether @pkt, which is no Homa packet, is another homad's question
@@ -215,7 +228,7 @@ int homad_memory_init(struct homad_thread *t);
 void homad_memory_free(struct homad_thread *t);
 /** homad_reap() - free the RPCs and peers that the engine has retired. */
 void homad_reap(struct homad_thread *t);
-/** homad_refill() - see that the engine has spare objects for the packets that follow. */
+/** homad_refill() - give the engine spare objects for the packets that follow. */
 static inline void homad_refill(struct homad_thread *t)
 {
 	homa_spares_refill(&t->spares, &t->ctx);

@@ -6,7 +6,7 @@
 #include "fast.h"
 #include "streams.h"
 
-/* In one round at most so many held streams go on. */
+/* The most held streams that go on in one round. */
 #define TURN_STREAMS 64u
 
 /* Lets a stream use its tokens; returns whether it still waits for more. */
@@ -21,7 +21,7 @@ static bool goes_on(struct homad_thread *t, struct homad_stream *stream)
 	return waits;
 }
 
-/* No bucket of the limit has a token left, so no stream of it can go on. */
+/* Has no bucket of the limit a token left, so that no stream of it can go on? */
 static bool nothing(const struct homad_limit *limit)
 {
 	return (!limit->send.rate || limit->send.tokens <= 0) &&
@@ -59,7 +59,7 @@ void homad_limits_round(struct homad_thread *t)
 	if (likely(t->ctx.now < tcp->held_at))
 		return;
 	tcp->held_at = TAS_NEVER;
-	/* Another limit is served first in each round. */
+	/* Each round begins with another limit. */
 	node = homa_list_pop(&tcp->held);
 	if (node)
 		homa_list_add_tail(&tcp->held, node);
@@ -110,7 +110,7 @@ int homad_limits_change(struct homad_thread *t, void *arg)
 					 homad_policy_connect(s->policy,
 							      pair->remote,
 							      pair->remote_port));
-		/* The stream may have no limit now; else it is held again. */
+		/* The stream may have no limit now; else it waits for tokens again. */
 		if (held)
 			goes_on(t, stream);
 	}

@@ -12,10 +12,11 @@
 #include "probes.h"
 #include "homad.h"
 
-#define HOMAD_TRACE_MEMORY (8u << 20) /* ring of a thread, bytes */
-#define HOMAD_TRACE_SNAP 128u	      /* bytes of a packet unless asked */
+#define HOMAD_TRACE_MEMORY (8u << 20) /* bytes of a thread's ring */
+/* bytes of a packet that are recorded unless the viewer says otherwise */
+#define HOMAD_TRACE_SNAP 128u
 #define HOMAD_TRACE_SNAP_MAX 16384u
-#define HOMAD_TRACE_APPS 32u /* one filter names so many applications at most */
+#define HOMAD_TRACE_APPS 32u /* most applications that one filter names */
 
 struct homad_rpc;
 
@@ -23,28 +24,38 @@ enum homad_trace_kind {
 	HOMAD_TRACE_RX = 1, /* packet */
 	HOMAD_TRACE_TX,
 	HOMAD_TRACE_LOCAL,
-	HOMAD_TRACE_SUBMIT,  /* request or reply taken from the application */
-	HOMAD_TRACE_DELIVER, /* request, response or failure put into its ring */
-	HOMAD_TRACE_END,     /* RPC retired */
-	/* The ring was full: homad_trace_record.rpc says how many records were lost before. */
+	/* a request or reply was taken from the application */
+	HOMAD_TRACE_SUBMIT,
+	/* a request, response or failure was put into the application's ring */
+	HOMAD_TRACE_DELIVER,
+	HOMAD_TRACE_END, /* an RPC was retired */
+	/* Records were lost because the ring was full: homad_trace_record.rpc is their
+	 * number. */
 	HOMAD_TRACE_LOST,
 };
 
 enum { HOMAD_TRACE_CLIENT = 1 };
 
 /**
- * struct homad_trace_record - what happened; also on the monitor socket, where
- *	@captured bytes follow, padded to 8: tools/records.py reads it
- * @at_ns: homa_clock_ns(); on the socket: since 1970.
+ * struct homad_trace_record - what happened; also the form on the monitoring socket, where
+ * @captured bytes follow, padded to 8: tools/records.py reads it
+ * @at_ns: time by homa_clock_ns(); on the socket: since 1970.
  * @app: SUBMIT, DELIVER, END: homad_app.id.
- * @rpc: its id at this end; packets: as this end would call it, 0: none.
- * @kind: enum homad_trace_kind. @port: index of the homad_port.
- * @flags: HOMAD_TRACE_CLIENT: RPC events: we are the client.
- * @captured: bytes of the packet behind the record. @thread: whose.
- * @length: packets: Homa header and payload, bytes; RPC events: of the message.
+ * @rpc: the RPC's id at this end; of packets: as this end would call it, 0: none.
+ * @kind: enum homad_trace_kind.
+ * @port: index of the homad_port.
+ * @flags: HOMAD_TRACE_CLIENT: in records of RPCs, this end is the client.
+ * @captured: number of bytes of the packet behind the record.
+ * @thread: index of the thread that wrote the record.
+ * @length: of a packet, the bytes of Homa header and payload; of an RPC, the bytes of the
+ *	message.
  * @error: DELIVER: positive errno or 0.
- * @own_port, @peer_port: Homa ports; RPC events: 0 if not known any more.
- * @src, @dst, @src_encap, @dst_encap: of the packet; RPC events: @dst is the peer.
+ * @own_port: Homa port of this end; 0 if it is not known any more.
+ * @peer_port: Homa port of the other end; 0 if it is not known any more.
+ * @src: sender of the packet.
+ * @dst: receiver of the packet; of an RPC, the peer.
+ * @src_encap: UDP encapsulation port of @src.
+ * @dst_encap: UDP encapsulation port of @dst.
  */
 struct homad_trace_record {
 	u64 at_ns;
@@ -67,7 +78,8 @@ HOMA_STATIC_ASSERT(sizeof(struct homad_trace_record) == 80,
 
 /**
  * struct homad_trace_want - what to record
- * @packets, @rpcs: kinds. @snap: bytes of a packet.
+ * @packets: packets are recorded. @rpcs: the life of RPCs is recorded. @snap: most bytes of
+ *	a packet that are recorded.
  * @by_app: only @num_apps attachments, by id and Homa port; the slow path may
  *	change these while the fast path reads.
  * @by_peer: only this address. @port: 0 or a Homa port of either side.
@@ -84,11 +96,12 @@ struct homad_trace_want {
 };
 
 /**
- * struct homad_trace - ring of one thread
- * @want: shared by all rings of a session.
- * @slots: @mask + 1 of @slot_bytes each, a record and its bytes.
- * @head: next to be read, slow path's. @tail: next to be written, fast path's.
- * @lost: records for which there was no room; fast path's.
+ * struct homad_trace - the ring of one thread
+ * @want: what is recorded; shared by all rings of a trace.
+ * @slots: @mask + 1 slots of @slot_bytes each, for a record and its bytes.
+ * @head: number of the record that is read next; the slow path writes it.
+ * @tail: number of the record that is written next; the fast path writes it.
+ * @lost: number of records for which there was no room; the fast path writes it.
  */
 struct homad_trace {
 	const struct homad_trace_want *want;
@@ -100,14 +113,17 @@ struct homad_trace {
 	u64 lost;
 };
 
-/** homad_trace_new() - a ring of at most @memory bytes; NULL: no memory. */
+/** homad_trace_new() - make a ring of at most @memory bytes; NULL: no memory. */
 struct homad_trace *homad_trace_new(const struct homad_trace_want *want,
 				    size_t memory);
 void homad_trace_free(struct homad_trace *trace);
-/** homad_trace_peek() - the oldest record, or NULL; its bytes stand behind it. */
+/** homad_trace_peek() - return the oldest record, or NULL; its bytes stand behind it. */
 const struct homad_trace_record *homad_trace_peek(const struct homad_trace *trace);
 void homad_trace_pop(struct homad_trace *trace);
-/** homad_trace_attach() - for homad_call(); @arg: struct homad_trace or NULL. */
+/**
+ * homad_trace_attach() - have a thread record to @arg, a struct homad_trace, or nowhere if
+ * that is NULL; for homad_call().
+ */
 int homad_trace_attach(struct homad_thread *t, void *arg);
 
 /* ---- hooks of the fast path ---- */

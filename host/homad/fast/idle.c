@@ -12,7 +12,7 @@
 #include "fast.h"
 
 #define EVENTS 64
-/* A thread with work looks for kicks of parked applications once in this time, ns. */
+/* The time between two looks of a thread with work for kicks of parked applications, ns. */
 #define KICKS_NS 20000u
 #define LONGEST_NS 60000000000u
 
@@ -24,7 +24,8 @@ static void take_events(struct homad_thread *t, const struct epoll_event *ev,
 
 	for (i = 0; i < n; i++) {
 		if (ev[i].data.ptr == NULL)
-			continue; /* a nic: the next round receives */
+			/* it is a nic, from which the next round receives */
+			continue;
 		if (ev[i].data.ptr == t) {
 			if (read(t->mail_fd, &value, sizeof(value)) < 0)
 				continue;

@@ -33,18 +33,18 @@ struct homad_job {
 	int (*run)(struct homad_thread *t, void *arg);
 	void *arg;
 	int result;
-	/* Nobody waits for it, and @run may free it. */
+	/* True if no thread waits for it, and @run may free it. */
 	bool posted;
 	/* A futex: the thread sets it to 1 when @result is there. */
 	u32 done;
 };
 
 /*
- * struct homad_question - which way does the kernel send to an address?
- * It is its maker's but from homad_ask_route() until its job runs.
+ * struct homad_question - which way does the kernel send to an address? It belongs to the
+ * thread that made it, except from homad_ask_route() until its job runs.
  */
 struct homad_question {
-	/* In homad.questions, an atomic stack. */
+	/* The next question in homad.questions, an atomic stack. */
 	struct homad_question *next;
 	/* Runs on @thread when the answer is there; the maker sets @job.run. */
 	struct homad_job job;
@@ -53,7 +53,8 @@ struct homad_question {
 	struct homa_addr addr;
 	/* The user for whom the kernel is asked. */
 	uid_t user;
-	/* Nobody has sent there of late: the device will want to know the next hop, too. */
+	/* True if nobody has sent there of late, so that the device will want to know the
+	 * next hop, too. */
 	bool is_new;
 	/* True while this question, if it is one of homad_dests.questions, waits for its
 	 * answer; the thread writes it. */
@@ -61,19 +62,20 @@ struct homad_question {
 	/* The answer: a negative errno, or 0 and @route. */
 	int error;
 	struct nic_route_result route;
-	/* What the device wants to know; its @ifindex is 0 if it was not asked. */
+	/* The question and answer for the device; its @ifindex is 0 if the device's way was
+	 * not asked. */
 	struct nic_way way;
 };
 
-/* A device queue has at most so many questions under way. */
+/* The most questions that a device queue has under way. */
 #define HOMAD_WAYS_ASKED 16u
 
 /*
- * struct homad_way_question - a device queue's own question to the kernel (ways.c)
- * It is its maker's but from homad_ask_way() until its job runs.
+ * struct homad_way_question - a device queue's own question to the kernel (ways.c) It
+ * belongs to the thread that made it, except from homad_ask_way() until its job runs.
  */
 struct homad_way_question {
-	/* In homad.way_questions, an atomic stack. */
+	/* The next question in homad.way_questions, an atomic stack. */
 	struct homad_way_question *next;
 	/* Runs on the thread that serves @port when the answer is there. */
 	struct homad_job job;

@@ -18,16 +18,21 @@ struct homad_layout {
 	u32 bytes;
 };
 
-/** homad_layout_make() - the places of rings of the sizes that @asked says, 0: as in
- *  struct homa_shm_queues. false: homad does not give such sizes. */
+/**
+ * homad_layout_make() - compute the places of rings of the sizes that @asked says, 0: as in
+ * struct homa_shm_queues. false: homad does not give such sizes.
+ */
 bool homad_layout_make(struct homad_layout *l,
 		       const struct homa_ctl_rings *asked);
 /** homad_layout_tell() - write the table of places for the application. */
 void homad_layout_tell(const struct homad_layout *l, struct homa_shm_header *h);
-/** homad_layout_use() - @app->rings from @app->queues. */
+/** homad_layout_use() - set @app->rings to the places in @app->queues. */
 void homad_layout_use(const struct homad_layout *l, struct homad_app *app);
 
-/** homad_layout_ring_end() - where the entries of submission ring @which end. */
+/**
+ * homad_layout_ring_end() - return the offset of the end of the entries of submission ring
+ * @which.
+ */
 static inline u64 homad_layout_ring_end(const struct homad_layout *l, u32 which)
 {
 	return l->submit +

@@ -9,7 +9,7 @@
 #include "fast.h"
 #include "homad_trace.h"
 
-/* So many batches are moved before others get their turn. */
+/* The most batches that are moved before other work gets its turn. */
 #define ROUNDS 8
 
 static void record(struct homad_thread *t, struct homad_port *port,

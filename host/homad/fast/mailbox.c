@@ -54,7 +54,8 @@ int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
 	struct homad_job job = { .run = fn, .arg = arg };
 
 	if (!__atomic_load_n(&t->running, __ATOMIC_ACQUIRE))
-		return fn(t, arg); /* before it starts, after it ended */
+		/* the thread has not started yet, or has ended */
+		return fn(t, arg);
 	homad_ask(t, &job);
 	return homad_await(&job);
 }
@@ -66,7 +67,8 @@ int homad_mail(struct homad_thread *t)
 
 	if (likely(!__atomic_load_n(&t->mail, __ATOMIC_RELAXED)))
 		return 0;
-	/* Newest first; jobs are waited for, so there is rarely more than one. */
+	/* The newest job is first; jobs are waited for, so there is rarely more than
+	 * one. */
 	job = __atomic_exchange_n(&t->mail, NULL, __ATOMIC_ACQUIRE);
 	while (job) {
 		struct homad_job *next = job->next;

@@ -14,11 +14,12 @@
 #include "fast.h"
 #include "homa_gate.h"
 
-/* A thread waits so long for the others at first, ns; that is many rounds. */
+/* The time that a thread waits for the others at first, ns, which is many rounds. */
 #define FIRST_PATIENCE_NS 5000000ull
-/* A thread never waits longer for the others, ns. Peers do not take a host for dead so soon. */
+/* The longest time that a thread waits for the others, ns. Peers do not count a host as
+ * dead so soon. */
 #define MOST_PATIENCE_NS 1000000000ull
-/* A thread that waits looks for so long before it sleeps, ns. */
+/* The time that a waiting thread looks before it sleeps, ns. */
 #define LOOK_NS 50000u
 
 enum { GATHERING, ALONE, OVER, BROKEN_OFF };
@@ -37,13 +38,13 @@ struct seat {
 struct pause {
 	int (*fn)(struct homad_thread *t, void *arg);
 	void *arg;
-	/* What @fn returned; there when @state is OVER. */
+	/* The value that @fn returned, valid when @state is OVER. */
 	int result;
-	/* How long a thread waits for the others, ns. */
+	/* The time that a thread waits for the others, ns. */
 	u64 patience;
 	/* GATHERING, ALONE, OVER or BROKEN_OFF; atomic. */
 	u32 state;
-	/* Threads that have not come yet; atomic. */
+	/* The number of threads that have not come yet; atomic. */
 	u32 missing;
 	u32 num_seats;
 	struct seat seats[HOMAD_MAX_THREADS];
@@ -77,7 +78,7 @@ static void wait_for_the_others(struct homad_thread *t, struct seat *seat)
 			let_all_go(p);
 			break;
 		}
-		/* The last one is at it, which does not take long. */
+		/* The last thread is running @fn, which does not take long. */
 		until = HOMA_NEVER;
 	}
 	homad_now(t);
@@ -113,7 +114,7 @@ static bool pause_once(struct homad *d, struct pause *p)
 	}
 	for (i = 0; i < p->num_seats; i++)
 		homad_ask(d->threads[i], &p->seats[i].job);
-	/* Nobody needs @p any more when all have run. */
+	/* No thread needs @p any more when all jobs have run. */
 	for (i = 0; i < p->num_seats; i++)
 		homad_await(&p->seats[i].job);
 	return p->state == OVER;
@@ -125,7 +126,7 @@ int homad_call_alone(struct homad *d,
 	u64 patience = FIRST_PATIENCE_NS;
 	struct pause p;
 
-	/* They start and end together. */
+	/* The threads start and end together, so one tells for all. */
 	if (!__atomic_load_n(&d->threads[0]->running, __ATOMIC_ACQUIRE))
 		return fn(d->threads[0], arg);
 	do {

@@ -16,7 +16,7 @@ void homad_poll_app(struct homad_thread *t, struct homad_app *app)
 {
 	struct homad_polled *user;
 
-	/* Only the attachment's home thread may touch the rest. */
+	/* Only the attachment's home thread may touch its other fields. */
 	if (__atomic_load_n(&app->thread, __ATOMIC_RELAXED) != t)
 		return;
 	app->quiet_since = t->ctx.now;

@@ -113,7 +113,7 @@ static u32 rings_named(const struct homad_app *app)
 	return sqs < 1 ? 1 : homa_min_u32(sqs, HOMA_SHM_SQS);
 }
 
-/* The completion ring was full; is there room now? */
+/* Looks whether a completion ring that was full has room now. */
 static void look_at_full_ring(struct homad_thread *t, struct homad_app *app)
 {
 	u32 head = read_once(&app->queues->cq.head);
@@ -163,8 +163,8 @@ static bool nothing_new(const struct homad_app *app)
 	       !HOMA_READ_ONCE(app->held_back);
 }
 
-/* Takes the bell back. Whoever submits after this rings it anew, and everything submitted
- * before is seen now. */
+/* Takes the bell back. An application that submits after this rings it again, and
+ * everything submitted before is seen now. */
 static void quiet_bell(struct homad_thread *t, struct homad_app *app)
 {
 	u32 *bell = &app->queues->sq[0].bell;
@@ -252,7 +252,8 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	if (app->streams)
 		homad_tcp_round(t);
 	done = homad_look_at_rings(t, app);
-	/* Whoever asks for it has no more than his part of the thread. */
+	/* The user pays for this turn, so that it gets no more than its part of the
+	 * thread. */
 	if (app->is_polled)
 		homad_polled_of(t, app)->credit -= homad_turn_cost(done);
 	for (i = 0; i < sqs && !app->evicted; i++)
@@ -282,7 +283,7 @@ static bool something_waits(const struct homad_app *app)
 	if (read_once(&h->release.tail) != app->release_head)
 		return true;
 	if (unlikely(sqs > app->rings_backed)) {
-		/* Entries there wait for memory that was not asked for yet. */
+		/* Entries in that ring wait for memory that was not asked for yet. */
 		if (!__atomic_load_n(&app->asked_memory, __ATOMIC_RELAXED))
 			return true;
 		sqs = app->rings_backed;
@@ -298,7 +299,8 @@ static bool something_waits(const struct homad_app *app)
 
 bool homad_rings_waiting(struct homad_app *app)
 {
-	/* Else one that does not ring would keep homad awake, and nothing would be done. */
+	/* Without this an application that does not ring would keep homad awake, and
+	 * nothing would be done. */
 	app->look_again = something_waits(app);
 	return app->look_again;
 }

@@ -7,8 +7,8 @@
 #include "fast.h"
 #include "streams.h"
 
-/* The engine does not say that a send or a packet set an earlier timer, so
- * after either it is asked again this much later at the latest, ns. */
+/* The time after which the engine is asked again for its next timer, in ns, because it does
+ * not say that a send or a packet has set an earlier one. */
 #define TIMER_LAG 500000u
 #define TIMER_BUDGET 64u
 
@@ -20,7 +20,7 @@ static u64 run_timers(struct homad_thread *t)
 	u64 next = HOMA_NEVER;
 	u32 s;
 
-	/* One that does not take part has no shard. */
+	/* A thread that does not take part has no shard. */
 	for (s = t->active ? t->index : shards; s < shards; s += active) {
 		homad_refill(t);
 		next = homa_min_u64(next, homa_timer(&t->ctx, s, TIMER_BUDGET));
@@ -32,18 +32,20 @@ static u64 run_timers(struct homad_thread *t)
 		next = homa_min_u64(next, homad_tcp_timers(t));
 	}
 	t->deadline = next;
-	/* Nobody tells this thread that another one has set a timer in one of its shards. */
+	/* No other thread tells this one that it has set a timer in one of these shards. */
 	if (unlikely(active > 1))
 		t->deadline = homa_min_u64(next, t->ctx.now + TIMER_LAG);
 	return next;
 }
 
-/* To look into a UDP socket is a system call, into AF_XDP's rings a load: when
- * nothing has come by UDP for a while it is looked into less often. */
+/* The time without a packet after which a UDP socket is looked at less often, ns. To look
+ * into a UDP socket is a system call, into AF_XDP's rings a load: when nothing has come by
+ * UDP for a while it is looked into less often. */
 #define UDP_QUIET_NS 300000u
 #define UDP_PAUSE_NS 50000u
 
-/* As many batches as commands may make packets in a round, or a ring would fill. */
+/* The most batches that are received in a round: as many as commands may make packets, or a
+ * ring would fill. */
 #define RX_BATCHES 8
 
 static int receive_from(struct homad_thread *t, struct homad_port *port)
@@ -88,14 +90,14 @@ static void icmp(struct homad_thread *t)
 		homad_icmp(t, t->ports[i]);
 }
 
-/* Does something of TCP's wait that may be sent by this port? */
+/* Does TCP have something to send by this port? */
 static bool has_tcp(const struct homad_thread *t, const struct homad_port *port)
 {
 	return unlikely(t->tcp) && !port->encap && tas_first_out(&t->tcp->engine);
 }
 
-/* Sends what waits. If @all is set, every port is asked, else only those that wait for room or
- * the pacer, or have TCP. Returns how much was sent. */
+/* Sends packets that wait. If @all is set, every port is asked, else only those that wait
+ * for room or the pacer, or have TCP. Returns how many were sent. */
 static int send(struct homad_thread *t, bool all)
 {
 	int n = 0;
@@ -115,8 +117,9 @@ static int send(struct homad_thread *t, bool all)
 }
 
 /*
- * A message found no buffers: its application, even one that is quiet, must now
- * tell when it gives pages back. Polling it does that, as parking it asks anew.
+ * Has applications polled whose messages found no buffers: even a quiet one must now tell
+ * when it gives pages back. Polling does that, because parking an application asks it to
+ * kick.
  */
 static void watch_starved(struct homad_thread *t)
 {
@@ -144,7 +147,7 @@ static void watch_starved(struct homad_thread *t)
 	}
 }
 
-/* Timers are due, after a round that has taken @received packets. */
+/* Runs timers that are due, after a round that has taken @received packets. */
 static void overdue(struct homad_thread *t, u32 received)
 {
 	if (homa_overdue_wait(&t->overdue, received, t->rx_left)) {
@@ -160,7 +163,7 @@ int homad_round(struct homad_thread *t)
 {
 	int done, received;
 
-	/* Before it takes anything in hand; see grace.c. */
+	/* This is stored before the round takes anything; see grace.c. */
 	__atomic_store_n(&t->passed, t->passed + 1, __ATOMIC_RELEASE);
 	homad_now(t);
 	t->counters.rounds++;

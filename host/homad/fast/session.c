@@ -17,7 +17,7 @@
 #include "streams.h"
 
 #define ALIGN 64u
-/* So many RPCs of an attachment that closes are ended in one round. */
+/* The most RPCs of a closing attachment that are ended in one round. */
 #define CLOSE_BUDGET 64u
 
 static void *aligned(size_t size)
@@ -29,7 +29,7 @@ static void *aligned(size_t size)
 	return mem;
 }
 
-/* homad makes the tables beforehand, see slow/app.c; for tests they are here. */
+/* Makes the tables. homad makes them beforehand, see slow/app.c; tests make them here. */
 static int make_slots(struct homad_app *app)
 {
 	if (!app->client_slots) {
@@ -54,7 +54,7 @@ static int move_in(struct homad_thread *t, struct homad_app *app)
 	__atomic_store_n(&app->thread, t, __ATOMIC_SEQ_CST);
 	homa_list_add_tail(&t->apps, &app->member);
 	t->num_apps++;
-	/* By another thread, while it was at home nowhere. */
+	/* Another thread may have evicted it while it had no home. */
 	if (__atomic_load_n(&app->evicted, __ATOMIC_SEQ_CST))
 		HOMA_WRITE_ONCE(t->some_evicted, true);
 	homad_poll_app(t, app);
@@ -104,7 +104,8 @@ int homad_session_open(struct homad_thread *t, void *arg)
 	u32 i;
 
 	for (i = 0; i < HOMAD_WAYS; i++)
-		app->ways[i].addr.zero = 1; /* no address: :: is one */
+		/* an entry without an address: :: is one, so it needs a mark */
+		app->ways[i].addr.zero = 1;
 	app->numbers_end = HOMA_SHM_NUMBERS_AHEAD;
 	homa_list_init(&app->ready[HOMAD_READY_RESPONSES]);
 	homa_list_init(&app->ready[HOMAD_READY_REQUESTS]);
@@ -158,7 +159,7 @@ void homad_session_free(struct homad_app *app)
 	app->freed = NULL;
 }
 
-/* The attachments with which it shares its port get its requests from now on. */
+/* Has the attachments with which it shares its port get its requests from now on. */
 static void leave_to_others(struct homad_app *app)
 {
 	if (app->shares)
@@ -189,7 +190,7 @@ struct homad_app *homad_session_detach(struct homad_thread *t)
 		return NULL;
 	app = homa_container_of(t->apps.next, struct homad_app, member);
 	move_out(t, app);
-	/* Until another thread takes it, nobody polls it. */
+	/* Until another thread takes the attachment, no thread polls it. */
 	__atomic_store_n(&app->thread, NULL, __ATOMIC_RELAXED);
 	return app;
 }
@@ -205,7 +206,7 @@ int homad_session_close(struct homad_thread *t, void *arg)
 	return 0;
 }
 
-/* @app's home ends it at the end of its round; one that sleeps is woken. */
+/* Has @app's home thread end it at the end of its round, and wakes a thread that sleeps. */
 static void tell_home(struct homad_thread *t, struct homad_app *app)
 {
 	struct homad_thread *home =
@@ -215,7 +216,7 @@ static void tell_home(struct homad_thread *t, struct homad_app *app)
 	if (home)
 		HOMA_WRITE_ONCE(home->some_evicted, true);
 	if (home != t && write(app->kick_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: its home has heard of that */
+		return; /* the counter is full, so the home has heard of that */
 }
 
 void homad_app_evict(struct homad_thread *t, struct homad_app *app,
@@ -262,10 +263,10 @@ static void hand_over(struct homad *d, struct homad_app *app)
 	app->phase = HOMAD_APP_DEAD;
 	HOMAD_PUSH(&d->dead, app, next_dead);
 	if (write(d->dead_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
+		return; /* the counter is full, so the eventfd is readable */
 }
 
-/* Has every thread let go of the attachment? */
+/* Has every thread released the attachment? */
 static bool let_go(struct homad_app *app)
 {
 	bool free;
@@ -276,7 +277,8 @@ static bool let_go(struct homad_app *app)
 	return free;
 }
 
-/* It has let go; has every other thread, too, that may just have found it? */
+/* The engine has released the attachment; has every other thread that may just have found
+ * it? */
 static bool forgotten(struct homad_thread *t, struct homad_app *app)
 {
 	if (homa_plat_alone)
@@ -306,7 +308,8 @@ int homad_sessions_closing(struct homad_thread *t)
 		if (rc || !let_go(app) || !forgotten(t, app))
 			continue;
 		homa_list_del(&app->closing);
-		/* What its streams have to send may take long: nobody polls for that. */
+		/* To send the bytes of its streams may take long, and no thread polls for
+		 * that. */
 		app->lingers = app->streams && !homad_streams_idle(app->streams);
 		if (!app->lingers)
 			hand_over(t->d, app);
@@ -347,7 +350,8 @@ int homad_session_listen(struct homad_thread *t, void *arg)
 		return -ESHUTDOWN;
 	homad_now(t);
 	homad_poll_app(t, listen->app);
-	/* Before requests can come to the port, and not at all if it cannot be had. */
+	/* This is set before requests can come to the port, and not at all if the port
+	 * cannot be had. */
 	homa_sock_only_v4(sock, listen->flags & HOMA_CTL_LISTEN_V4);
 	if (listen->port)
 		rc = take_port(t, listen->app, listen->port,
@@ -367,7 +371,7 @@ int homad_session_pool(struct homad_thread *t, void *arg)
 
 	if (app->phase != HOMAD_APP_OPEN)
 		return -ESHUTDOWN;
-	/* Another thread that delivers to it looks at the pool. */
+	/* Another thread that delivers to the attachment reads the pool's fields. */
 	homad_lock(app);
 	rc = app->counters.rx_bytes || !homa_sock_idle(app->sock) ?
 		     -EBUSY :
@@ -425,7 +429,7 @@ int homad_session_wires(struct homad_thread *t, void *arg)
 
 	if (app->phase != HOMAD_APP_OPEN || app->evicted)
 		return -ESHUTDOWN;
-	/* Another thread that delivers to it writes to them. */
+	/* Another thread that delivers to the attachment writes to these descriptors. */
 	homad_lock(app);
 	wires->wake_fd = exchange_fd(&app->wake_fd, wires->wake_fd);
 	wires->ready_fd = exchange_fd(&app->ready_fd, wires->ready_fd);
@@ -466,7 +470,7 @@ int homad_session_routed(struct homad_thread *t, void *arg)
 	q->error = homad_dest_learn(t, q);
 	HOMAD_PUSH(&d->answered, q, next);
 	if (write(d->answered_fd, &one, sizeof(one)) < 0)
-		return 0; /* the counter is full: it is readable */
+		return 0; /* the counter is full, so the eventfd is readable */
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "app.h"
 #include "homad.h"
 
-/* An application has at most so many commands done in one turn. */
+/* The most commands that are done for an application in one turn. */
 #define HOMAD_TURN 32u
 
 /** homad_session_alloc() - allocate what the fast path needs for @app in homad's own memory.
@@ -52,10 +52,11 @@ struct homad_pool {
 	struct homad_app *app;
 	u8 *pool;
 	size_t bytes;
-	/* So many pages of @pool, from the first, have memory behind them; 0 means all. */
+	/* The number of pages of @pool, from the first, that have memory behind them; 0
+	 * means all. */
 	u32 backed;
-	/* In: homa_pool_size() bytes for the engine. Out: the same of the old pool, which the
-	 * caller frees. */
+	/* In: homa_pool_size() bytes for the engine. Out: the engine's memory for the old
+	 * pool, which the caller frees. */
 	void *pool_mem;
 };
 /** homad_session_pool() - exchange an attachment's receive pool as @arg, a struct homad_pool,
@@ -65,12 +66,12 @@ int homad_session_pool(struct homad_thread *t, void *arg);
 
 struct homad_back {
 	struct homad_app *app;
-	/* In: so many pages of the pool, from the first, shall be used. Out: so many are, because
-	 * pages that hold messages stay. */
+	/* In: the number of pages of the pool, from the first, that shall be used. Out: the
+	 * number that are used, because pages that hold messages stay. */
 	u32 pages;
-	/* So many submission rings, from the first, shall be used. */
+	/* The number of submission rings, from the first, that shall be used. */
 	u32 rings;
-	/* This answers homad_want_memory(). */
+	/* True if this answers homad_want_memory(). */
 	bool answer;
 };
 /** homad_session_back() - @arg, a struct homad_back, says how much of an attachment's memory
@@ -79,9 +80,9 @@ int homad_session_back(struct homad_thread *t, void *arg);
 
 struct homad_wires {
 	struct homad_app *app;
-	/* In: the new process's pipes. Out: those before, which the caller closes. */
+	/* In: the new process's pipes. Out: the pipes before, which the caller closes. */
 	int wake_fd, ready_fd;
-	/* The new process rings the bell; see homad_app.rings_bell. */
+	/* True if the new process rings the bell; see homad_app.rings_bell. */
 	bool rings_bell;
 	/* The new process; 0: no process has the attachment at present. */
 	pid_t pid;

@@ -9,11 +9,11 @@
 #include "frame.h"
 #include "streams.h"
 
-/* A CONNECT tries at most so many local ports in one round. */
+/* The most local ports that a CONNECT tries in one round. */
 #define PORT_TRIES 256u
-/* After so many ports in use the slow path is asked for more. */
+/* The number of ports in use after which the slow path is asked for more. */
 #define MANY_TRIES 8u
-/* When an attachment ends, at most so many of its commands are still done. */
+/* The most commands of an attachment that are still done when it ends. */
 #define LAST_COMMANDS 4096u
 
 static const char wrong_slot[] =
@@ -72,7 +72,8 @@ static const char *take_written(struct homad_thread *t,
 	stream->tx_end += written;
 	stream->tx_bytes += written;
 	HOMA_WRITE_ONCE(stream->home->tx_bytes, stream->home->tx_bytes + written);
-	/* After its end the connection needs no bytes; the application hears of that. */
+	/* After its end the connection needs no bytes, and the application is told of the
+	 * end. */
 	tas_written(homad_engine_of(t->tcp, stream), &stream->conn, written);
 	if (shift < stream->home->tx_most)
 		homad_stream_fills(t, stream);
@@ -104,7 +105,7 @@ static const char *take_read(struct homad_thread *t, struct homad_stream *stream
 	return NULL;
 }
 
-/* @own: the slot of whoever rings. */
+/* Handles a RING; @own: the slot of the attachment that rings. */
 static const char *ring(struct homad_thread *t, struct homad_stream *stream,
 			struct homa_stream_slot *own)
 {
@@ -112,7 +113,7 @@ static const char *ring(struct homad_thread *t, struct homad_stream *stream,
 	const char *why;
 
 	__atomic_exchange_n(&own->rung, 0, __ATOMIC_SEQ_CST);
-	/* First what was taken: a reply carries the window with it. */
+	/* Bytes taken come first, because a reply carries the window with it. */
 	why = take_read(t, stream, slot);
 	return why ? why : take_written(t, stream, slot);
 }
@@ -132,7 +133,7 @@ const char *homad_stream_goes_on(struct homad_thread *t,
 	const char *why = NULL;
 
 	stream->rx_held = *waits = false;
-	/* What was written for a connection that has ended goes nowhere. */
+	/* Bytes that were written for a connection that has ended are dropped. */
 	if (stream->conn.f.state == TAS_CLOSED)
 		stream->tx_end = stream->tx_last;
 	else if (!stream->closed)
@@ -173,9 +174,9 @@ static void set_options(struct homad_thread *t, struct homad_stream *stream,
 /* ---- connect ---- */
 
 /*
- * The next of homad's ports with which the pair is free. -EAGAIN: not in this round, in
- * which enough were tried, or more are on their way. -EADDRNOTAVAIL: all that homad can
- * have are in use to this peer's port.
+ * Chooses the next of homad's ports with which the pair is free. -EAGAIN: not in this
+ * round, in which enough were tried, or more are on their way. -EADDRNOTAVAIL: all that
+ * homad can have are in use to this peer's port.
  */
 static int connect_from_some_port(struct homad_thread *t,
 				  struct homad_streams *s, struct tas_pair *pair,
@@ -195,7 +196,7 @@ static int connect_from_some_port(struct homad_thread *t,
 			s->ports_tried = 0;
 			return rc;
 		}
-		/* Before there is none left. */
+		/* More ports are asked for before none is left. */
 		if (unlikely(++s->ports_tried == MANY_TRIES))
 			homad_tcp_want_ports(t);
 	}
@@ -238,8 +239,8 @@ static int ask_rules(struct homad_thread *t, const struct homad_policy *policy,
 	return homad_limit_full(t, policy->part[*part].limit) ? -ENOBUFS : 0;
 }
 
-/* Its ends, and by which device it goes; @local: by none, to this host. 0, -EAGAIN: not in
- * this round, or an error. */
+/* Finds the ends of a connection and its device; @local: it goes by none, to this host.
+ * Returns 0, -EAGAIN: not in this round, or an error. */
 static int find_way(struct homad_thread *t, const struct homad_streams *s,
 		    const struct homa_stream_command *c, struct tas_pair *pair,
 		    int *part, bool *local)
@@ -254,7 +255,7 @@ static int find_way(struct homad_thread *t, const struct homad_streams *s,
 	if (rc)
 		return rc;
 	memcpy(to.ip, c->remote.ip, sizeof(to.ip));
-	/* The kernel knows which of this host's addresses that means. */
+	/* The address means this host, of whose addresses the kernel chooses one. */
 	if (homa_addr_is_any(&to))
 		return -EOPNOTSUPP;
 	if (nic_addr_no_host(&to))
@@ -322,7 +323,8 @@ static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
 
 	if (!hold)
 		return "a command for a listener that the attachment does not have";
-	/* The last word of a listener comes after that of each connection that came to it. */
+	/* The last event of a listener comes after that of each connection that came to
+	 * it. */
 	if (unlikely(!homad_streams_answerable(t, s, op == HOMA_STREAM_UNLISTEN)))
 		return homad_next_round;
 	if (op == HOMA_STREAM_UNLISTEN) {
@@ -330,7 +332,7 @@ static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
 		homad_streams_tell(t, s, HOMA_STREAM_UNLISTENED, number, 0);
 		return NULL;
 	}
-	/* Who has ended meanwhile takes none from the others. */
+	/* An attachment that has ended meanwhile takes no connection from the others. */
 	rc = s->app->phase == HOMAD_APP_OPEN ? homad_hold_take(t, hold) : 0;
 	if (rc == -EAGAIN)
 		return homad_next_round;
@@ -384,7 +386,8 @@ static const char *command(struct homad_thread *t, struct homad_streams *s,
 		why = of_stream(t, stream, &s->slots[c->slot], c);
 		if (!why && ends) {
 			homad_stream_leave(t, stream, reset);
-			/* If it lets go of many of this host, all peers hear of that. */
+			/* If the attachment releases many connections of this host, all
+			 * their peers hear of that. */
 			homad_tcp_local_reset(t);
 		}
 		return why;
@@ -444,8 +447,8 @@ const char *homad_stream_commands(struct homad_thread *t,
 	return why;
 }
 
-/* What was asked for before the end still counts, such as bytes that were written; and of
- * what was read homad may not have been told. */
+/* Does what was asked for before the end, such as sending bytes that were written. homad
+ * may also not have been told of bytes that were read. */
 static void take_last(struct homad_thread *t, struct homad_streams *s)
 {
 	struct homa_list *node;
@@ -532,7 +535,8 @@ int homad_ticket_fill(struct homad_thread *t, void *arg)
 		return -ESHUTDOWN;
 	homad_now(t);
 	homad_tcp_round(t);
-	/* What it has closed, and connections that it gives back, come before. */
+	/* The commands before that, such as closing streams or giving connections back,
+	 * come first. */
 	if ((s32)(sharing->tail - s->head) > 0)
 		return -EAGAIN;
 	return homad_ticket_add_all(t, sharing);

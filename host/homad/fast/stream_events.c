@@ -12,7 +12,8 @@
 
 /* ---- the engine's events ---- */
 
-/* How far bytes have come in order; @rx_bytes is the same position, that never wraps. */
+/* Returns the position up to which bytes have come in order; @rx_bytes is the same position
+ * without wrapping. */
 static u32 count_arrived(struct homad_stream *stream)
 {
 	u32 end = stream->rx_read + tas_readable(&stream->conn);
@@ -120,7 +121,8 @@ static bool has_room(const struct homad_streams *s)
 {
 	u32 head = __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE);
 
-	/* A head that cannot be counts as a full ring: it is the application's loss. */
+	/* An impossible head counts as a full ring, which only harms the application
+	 * itself. */
 	return s->tail - head < s->entries;
 }
 
@@ -152,7 +154,7 @@ static void put_news(struct homad_thread *t, struct homad_streams *s,
 		put(s, HOMA_STREAM_OPENED, stream);
 	} else if (news & HOMAD_NEWS_FAILED) {
 		put(s, HOMA_STREAM_FAILED, stream);
-		/* It never was the application's, who therefore does not close it. */
+		/* The application never had the stream, so it does not close it. */
 		homad_stream_let_go(t, stream, false);
 	} else if (!__atomic_exchange_n(&slot->told, 1, __ATOMIC_SEQ_CST)) {
 		put(s, HOMA_STREAM_CHANGED, stream);
@@ -211,7 +213,7 @@ static void wake(struct homad_streams *s)
 	__atomic_store_n(&s->area->armed, 0, __ATOMIC_RELAXED);
 	s->app->counters.wakeups++;
 	if (write(s->wake_fd, &one, sizeof(one)) < 0)
-		return; /* the pipe is full: it is readable */
+		return; /* the pipe is full, so it is readable */
 }
 
 HOMA_RARE static void deliver_shared(struct homad_streams *s)
@@ -222,7 +224,8 @@ HOMA_RARE static void deliver_shared(struct homad_streams *s)
 		put_named(s, HOMA_STREAM_UNJOINED, 0, 0, s->unjoined);
 		s->unjoined = 0;
 	}
-	/* Listeners first: who is told of a connection knows where it came. */
+	/* Listeners come first, so that an application that is told of a connection knows
+	 * its listener. */
 	while ((node = homa_list_first(&s->hold_news)) && has_room(s))
 		if (put_hold(s, homa_container_of(node, struct homad_hold,
 						  pending)))
@@ -234,7 +237,7 @@ HOMA_RARE static void deliver_shared(struct homad_streams *s)
 	}
 }
 
-/* Those that find no room are tried again when the rings are looked at. */
+/* Events that find no room are tried again when the rings are looked at. */
 static void deliver(struct homad_thread *t, struct homad_streams *s)
 {
 	struct homa_list *node;
@@ -276,7 +279,7 @@ bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s,
 void homad_streams_tell(struct homad_thread *t, struct homad_streams *s,
 			u16 kind, u64 token, int error)
 {
-	/* Nobody asks any more. */
+	/* The attachment is closing, so nobody asks any more. */
 	if (unlikely(s->app->phase != HOMAD_APP_OPEN))
 		return;
 	put_named(s, kind, 0, 0, token);

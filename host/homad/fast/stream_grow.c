@@ -12,14 +12,15 @@
 #include "fast.h"
 #include "streams.h"
 
-/* A stream that was refused memory does not ask again for so long, ns. */
+/* The time for which a stream that was refused memory does not ask again, ns. */
 #define REFUSED_NS 250000000u
 /* The shortest round trip that is believed, ns. */
 #define ROUND_NS 50000u
 
 /* ---- larger buffers ---- */
 
-/* Bytes that have arrived move from the first buffer, with those behind gaps. */
+/* Moves bytes that have arrived out of the first buffer, with those behind gaps. Returns
+ * the new map. */
 static u64 move_out(const struct homad_stream *stream, u8 shift)
 {
 	const u8 *from = homad_stream_buffer(stream, HOMAD_RX, stream->rx_map);
@@ -32,7 +33,8 @@ static u64 move_out(const struct homad_stream *stream, u8 shift)
 	return map;
 }
 
-/* In a larger buffer the bytes keep their places; 0: they cannot now. */
+/* Returns a map of a larger buffer in which the bytes keep their places; 0: that is not
+ * possible now. */
 static u64 stay(const struct homad_stream *stream, u8 shift)
 {
 	u32 used = tas_readable(&stream->conn), end = stream->rx_read + used;
@@ -65,7 +67,7 @@ void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream)
 	tas_set_buffer(homad_engine_of(t->tcp, stream), &stream->conn, shift);
 }
 
-/* There is memory for that. */
+/* Uses larger buffers, for which there is memory now. */
 static void use(struct homad_thread *t, struct homad_stream *stream, u32 way,
 		u8 shift)
 {
@@ -125,12 +127,12 @@ int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift
 
 	if (s->num_free && shift <= HOMA_STREAM_MIN_SHIFT)
 		return 0;
-	/* The one that homad_slot_take() gives. */
+	/* This is the slot that homad_slot_take() will give. */
 	next = s->num_warm ? &s->backing[s->free[s->num_slots - s->num_warm]] :
 			     NULL;
 	if (next && next->have[HOMAD_RX] >= shift)
 		return 0;
-	/* One at a time, however often it is tried. */
+	/* One slot is prepared at a time, however often it is tried. */
 	if (s->preparing && s->preparing->busy)
 		return -EAGAIN;
 	if (!s->num_free)
@@ -143,7 +145,8 @@ int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift
 	return -EAGAIN;
 }
 
-/* The smallest that holds @bytes, larger than it is and no larger than it may be. */
+/* Returns log2 of the smallest buffer for @bytes, which is larger than the present one and
+ * no larger than allowed. */
 static u8 shift_for(u64 bytes, u8 now, u32 most)
 {
 	u8 shift = now + 1;
@@ -181,7 +184,7 @@ void homad_stream_piles_up(struct homad_thread *t, struct homad_stream *stream)
 	struct homad_streams *s = stream->home;
 	u32 size = tas_rx_size(&stream->conn);
 
-	/* A parked one is about to move. */
+	/* A parked stream is about to move. */
 	if (tas_readable(&stream->conn) < size - size / 4 || stream->closed ||
 	    stream->parked)
 		return;

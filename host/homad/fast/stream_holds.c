@@ -156,7 +156,7 @@ int homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 		stream->parked = false;
 		stream->token = hold->number;
 		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
-		/* A place is free for what waits in the engine. */
+		/* There is a place now for a connection that waits in the engine. */
 		homad_listener_accept(t, listener);
 		return 0;
 	}

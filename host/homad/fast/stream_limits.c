@@ -8,13 +8,13 @@
 #include "fast.h"
 #include "streams.h"
 
-/* A stream gets so many bytes in its turn. */
+/* The bytes that a stream gets in its turn. */
 #define TURN_BYTES 16384u
-/* A bucket holds what its rate gives in 1/50 s, but LEAST_BURST bytes at least. */
+/* A bucket holds what its rate gives in 1/BURSTS s, but LEAST_BURST bytes at least. */
 #define BURSTS 50u
 #define LEAST_BURST 16384
 #define LONGEST_NS 1000000000000ull
-/* A thread does not wake up for fewer tokens than this, in bytes. */
+/* The least number of tokens for which a thread wakes up, in bytes. */
 #define USEFUL 4096
 
 /* ---- rules ---- */
@@ -84,7 +84,7 @@ void homad_bucket_fill(struct homad_bucket *bucket, u64 now)
 		return;
 	}
 	bucket->tokens += (s64)more;
-	/* Rounded up, or each look would make something out of nothing. */
+	/* The time is rounded up, or each look would gain tokens from nothing. */
 	bucket->at += more / bucket->rate * 1000000000 +
 		      (more % bucket->rate * 1000000000 + bucket->rate - 1) /
 			      bucket->rate;
@@ -129,7 +129,8 @@ void homad_limit_join(struct homad_stream *stream,
 		part < 0 ? NULL : &policy->part[part].rule;
 	u32 sent = stream->conn.f.snd_nxt - stream->conn.iss;
 
-	/* The SYN has a number, too. What was sent under another rule is not new any more. */
+	/* The SYN has a number, too. Bytes that were sent under another rule are not new
+	 * any more. */
 	stream->sent_to = sent ? sent - 1 : 0;
 	stream->dscp = rule ? rule->dscp : 0;
 	stream->limit = rule ? policy->part[part].limit : NULL;
@@ -173,7 +174,7 @@ static void hold(struct homad_thread *t, struct homad_stream *stream)
 		homa_min_u64(t->tcp->held_at, homad_limit_again_at(t, limit));
 }
 
-/* Returns how many of @bytes there are tokens for. */
+/* Returns for how many of @bytes there are tokens. */
 static u32 within(struct homad_thread *t, struct homad_bucket *bucket, u32 bytes)
 {
 	if (!bucket->rate)
@@ -191,7 +192,7 @@ u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream,
 	struct homad_limit *limit = stream->limit;
 	u32 some = within(t, &limit->send, bytes);
 
-	/* If there are few tokens, streams that wait already get theirs first. */
+	/* If there are few tokens, streams that already wait get theirs first. */
 	if (limit->send.rate && limit->send.tokens < USEFUL &&
 	    !homa_list_linked(&stream->held) && !homa_list_empty(&limit->held))
 		some = 0;

@@ -80,7 +80,10 @@ struct homad_policy {
 
 /* ---- stream_limits.c ---- */
 
-/** homad_policy_connect(), homad_policy_listen() - the part that decides, -1: none does. */
+/**
+ * homad_policy_connect(), homad_policy_listen() - return the part of the policy that
+ * decides; -1: none does.
+ */
 int homad_policy_connect(const struct homad_policy *policy, const u8 ip[16],
 			 u16 port);
 int homad_policy_listen(const struct homad_policy *policy, u16 port);
@@ -90,29 +93,37 @@ void homad_bucket_fill(struct homad_bucket *bucket, u64 now);
 /** homad_bucket_set() - set the rate to @rate bytes a second and fill the bucket. */
 void homad_bucket_set(struct homad_bucket *bucket, u64 rate);
 
-/** homad_limit_full() - may it have no more connections? Counted, if so. */
+/** homad_limit_full() - has it as many connections as it may? A refusal is counted. */
 bool homad_limit_full(struct homad_thread *t, struct homad_limit *limit);
-/** homad_limit_join(), homad_limit_leave() - a stream under part @part of its policy
- *  begins; it ends. */
+/**
+ * homad_limit_join(), homad_limit_leave() - count a stream that begins under part @part of
+ * its policy, and one that ends.
+ */
 void homad_limit_join(struct homad_stream *stream,
 		      const struct homad_policy *policy, int part);
 void homad_limit_leave(struct homad_stream *stream);
 
-/** homad_limit_send() - of @bytes of a stream, how many may go to the engine now? Those are
- *  spent; for the others it is held. */
+/**
+ * homad_limit_send() - return how many of @bytes of a stream may go to the engine now, and
+ * spend their tokens; the stream is held for the others.
+ */
 u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream,
 		     u32 bytes);
-/** homad_limit_open() - of @bytes that an application has taken, by how many may the window
- *  open now? For the others it is held. */
+/**
+ * homad_limit_open() - return by how many of @bytes that an application has taken the
+ * window may open now; the stream is held for the others.
+ */
 u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream,
 		     u32 bytes);
-/** homad_limit_sent() - a unit went out: @wire bytes on the cable for payload up to
- *  position @end. What is not new payload is spent now. */
+/**
+ * homad_limit_sent() - count a unit that went out: @wire bytes on the cable for payload up
+ * to position @end. Tokens are spent now for all but new payload.
+ */
 void homad_limit_sent(struct homad_stream *stream, u32 end, u32 length, u64 wire);
 /** homad_limit_received() - count @bytes of payload that have arrived for @stream. */
 void homad_limit_received(struct homad_stream *stream, u32 bytes);
 
-/** homad_limit_again_at() - returns when its held streams are looked at again, in ns. */
+/** homad_limit_again_at() - return when its held streams are looked at again, in ns. */
 u64 homad_limit_again_at(const struct homad_thread *t,
 			 const struct homad_limit *limit);
 
@@ -120,10 +131,12 @@ u64 homad_limit_again_at(const struct homad_thread *t,
 
 /** homad_limits_round() - let held streams go on as far as their limits allow. */
 void homad_limits_round(struct homad_thread *t);
-/** homad_limits_change() - @arg: struct homad_limits_change: other rules from now on. */
+/**
+ * homad_limits_change() - use other rules from now on; @arg: struct homad_limits_change.
+ */
 struct homad_limits_change {
 	struct homad_app *app;
-	struct homad_policy *policy; /* out: what it was */
+	struct homad_policy *policy; /* out: the policy before */
 };
 int homad_limits_change(struct homad_thread *t, void *arg);
 

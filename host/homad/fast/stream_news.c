@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Who has to be told what: a list for each attachment, which stream_events.c works off. All
- * who have a stream hear of it.
+ * Lists of what each attachment has to be told, which stream_events.c works off. All
+ * holders of a stream hear of it.
  */
 #include "fast.h"
 #include "streams.h"
@@ -36,7 +36,7 @@ void homad_stream_news(struct homad_thread *t, struct homad_stream *stream,
 			homad_alias_news(t, homa_container_of(node,
 							      struct homad_alias,
 							      of_stream));
-	/* Its home's application does not know it any more, or not yet. */
+	/* The application of the stream's home does not know it any more, or not yet. */
 	if (unlikely(stream->left || stream->parked))
 		return;
 	stream->news |= news;

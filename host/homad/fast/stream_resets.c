@@ -7,11 +7,13 @@
 #include "fast.h"
 #include "streams.h"
 
-/* So many streams that wait for their turn are looked at in a round; the others follow in the
- * next ones, so that a user with thousands of them on a slow link does not hold up the rest. */
+/* The most streams that wait for their turn and are looked at in a round. The others follow
+ * in the next ones, so that a user with thousands of them on a slow link does not hold up
+ * the rest. */
 #define MOST_LOOKED_AT 64u
 
-/* What it had to say was said, or cannot be said now, as with the kernel. */
+/* Has the stream sent what it had to send, or can it not be sent now, as with the
+ * kernel? */
 static bool had_its_turn(const struct homad_stream *stream)
 {
 	const struct tas_flow *f = &stream->conn.f;

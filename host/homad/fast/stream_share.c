@@ -38,7 +38,8 @@ void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream,
 	homad_stream_show_holders(stream);
 }
 
-/* Takes one hold from the stream, and lets it go if it was the last and its home has left. */
+/* Takes one hold from the stream, and releases the stream if it was the last and the home
+ * has left. */
 static void unhold(struct homad_thread *t, struct homad_stream *stream, bool reset)
 {
 	stream->holds--;
@@ -131,8 +132,8 @@ static bool add_streams(struct homad_streams *s, struct homad_ticket *ticket)
 	return true;
 }
 
-/* A connection has come to a listener, and the application has not heard of it: it cannot have
- * accepted it, so it has to give it back before. */
+/* Has a connection come to a listener of which the application has not heard? It cannot
+ * have accepted the connection, so it has to give the connection back before. */
 static bool has_unseen(const struct homad_streams *s)
 {
 	u32 head = HOMA_READ_ONCE(s->area->event.head), at;
@@ -199,7 +200,7 @@ static void join_stream(struct homad_thread *t, struct homad_streams *s,
 	s->slots[slot].told = s->slots[slot].rung = 0;
 	s->num_aliases++;
 	homa_list_init(&alias->pending);
-	/* The ticket's hold becomes the alias's. */
+	/* The hold of the ticket passes to the alias. */
 	homa_list_add_tail(&entry->stream->aliases, &alias->of_stream);
 	homa_list_add_tail(&s->aliases, &alias->of_holder);
 	homad_alias_news(t, alias);
@@ -214,11 +215,11 @@ static void join_listener(struct homad_thread *t, struct homad_streams *s,
 	hold->joined = true;
 	hold->name = entry->name;
 	homad_hold_news(t, hold);
-	/* Now that there is another holder. */
+	/* This comes after there is another holder. */
 	homad_ticket_listener(t, entry->listener, -1);
 }
 
-/* Gives up what there is no memory for, and tells so. */
+/* Gives up entries for which there is no memory, and tells the application so. */
 static void give_up(struct homad_thread *t, struct homad_streams *s,
 		    struct homad_ticket *ticket)
 {
@@ -251,7 +252,7 @@ int homad_ticket_join(struct homad_thread *t, void *arg)
 		else
 			join_listener(t, s, entry);
 	}
-	/* The slow path has been asked for more slots, or there will be none. */
+	/* The slow path has been asked for more slots, or has none. */
 	if (ticket->next < ticket->num &&
 	    !__atomic_load_n(&s->asked, __ATOMIC_ACQUIRE))
 		give_up(t, s, ticket);

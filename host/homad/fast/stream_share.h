@@ -23,11 +23,13 @@ struct homad_alias {
 	struct homad_stream *stream;
 	struct homad_streams *s;
 	u32 slot, generation;
-	/* True until the holder is told that it has the stream. The event calls it @name. */
+	/* True until the holder is told that it has the stream, by an event that contains
+	 * @name. */
 	bool joined;
 	u64 name;
-	/* Its places in homad_stream.aliases and homad_streams.aliases; while there is news in
-	 * homad_streams.alias_news. */
+	/* @of_stream and @of_holder link it into homad_stream.aliases and
+	 * homad_streams.aliases; @pending links it into homad_streams.alias_news while
+	 * there is news. */
 	struct homa_list of_stream, of_holder, pending;
 };
 
@@ -38,12 +40,13 @@ struct homad_hold {
 	struct homad_streams *s;
 	/* The number by which the attachment @s names the listener. */
 	u32 number;
-	/* @joined, @name: as of an alias. It was told that connections wait, and has taken
-	 * all it could get since; it is to be told so. */
+	/* @joined, @name: as in an alias. @told: the holder was told that connections wait,
+	 * and has not found none since. @waiting: it is to be told so. */
 	bool joined, told, waiting;
 	u64 name;
-	/* Its places in homad_tcp_listener.holds, homad_streams.holding; while there is news in
-	 * homad_streams.hold_news. */
+	/* @of_listener and @of_holder link it into homad_tcp_listener.holds and
+	 * homad_streams.holding; @pending links it into homad_streams.hold_news while there
+	 * is news. */
 	struct homa_list of_listener, of_holder, pending;
 };
 
@@ -67,11 +70,18 @@ struct homad_ticket {
 	} entry[];
 };
 
-/** struct homad_sharing - what the slow path asks for: @ticket of @s, or for @s
- * @tail: of the command ring when it began: what was asked for before comes first.
- * @listeners: it is for listeners alone. @seen: HOMA_CTL_ALL_SEEN.
+/**
+ * struct homad_sharing - a question of the slow path about a ticket
+ * @ticket: the ticket.
+ * @s: the attachment that fills it or joins it.
+ * @tail: the tail of the command ring when the question began: commands before it come
+ *	first.
+ * @listeners: the ticket is for listeners alone.
+ * @seen: HOMA_CTL_ALL_SEEN was set.
  * @reset: connections that nobody else has end with a reset.
- * @homes: in whose memory its streams lie, @num_homes. */
+ * @homes: attachments in whose memory the ticket's streams lie.
+ * @num_homes: the number of these attachments.
+ */
 struct homad_sharing {
 	struct homad_streams *s;
 	struct homad_ticket *ticket;
@@ -83,54 +93,72 @@ struct homad_sharing {
 
 /* ---- stream_news.c ---- */
 
-/** homad_alias_news(), homad_hold_news() - its holder is to be told. */
+/** homad_alias_news(), homad_hold_news() - have the holder be told of news. */
 void homad_alias_news(struct homad_thread *t, struct homad_alias *alias);
 void homad_hold_news(struct homad_thread *t, struct homad_hold *hold);
 
 /* ---- stream_holds.c ---- */
 
-/** homad_hold_begin() - @hold is of @s and @listener. homad_hold_find(): NULL: no such. */
+/**
+ * homad_hold_begin() - make @hold a holder of @listener, for @s. homad_hold_find() - NULL:
+ * there is none.
+ */
 void homad_hold_begin(struct homad_hold *hold, struct homad_streams *s,
 		      struct homad_tcp_listener *listener);
 struct homad_hold *homad_hold_find(const struct homad_streams *s, u64 number);
-/** homad_hold_leave() - it takes no more connections; the last one ends the listener. */
+/**
+ * homad_hold_leave() - end a hold, which takes no more connections; the last one ends the
+ * listener.
+ */
 void homad_hold_leave(struct homad_thread *t, struct homad_hold *hold);
-/** homad_hold_take() - HOMA_STREAM_ACCEPT: 0; -ENOENT: there is nothing; -EAGAIN: not in this
- *  round, as memory for it may be about to come. */
+/**
+ * homad_hold_take() - do HOMA_STREAM_ACCEPT: 0; -ENOENT: no connection waits; -EAGAIN: not
+ * in this round, as memory for it may be about to come.
+ */
 int homad_hold_take(struct homad_thread *t, struct homad_hold *hold);
-/** homad_stream_return() - HOMA_STREAM_RETURN; NULL, or what is wrong. */
+/** homad_stream_return() - do HOMA_STREAM_RETURN; returns NULL, or what is wrong. */
 const char *homad_stream_return(struct homad_thread *t,
 				struct homad_stream *stream);
-/** homad_ticket_listener() - a ticket has the listener, or @by -1 no longer. */
+/**
+ * homad_ticket_listener() - count a ticket that has the listener, or with @by -1 one that
+ * has it no longer.
+ */
 void homad_ticket_listener(struct homad_thread *t,
 			   struct homad_tcp_listener *listener, int by);
 
 /* ---- stream_share.c ---- */
 
-/** homad_stream_leave() - the home of @stream lets go of it, or who has @alias does. */
+/**
+ * homad_stream_leave() - let the home of @stream, or the holder of @alias, release the
+ * stream.
+ */
 void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream,
 			bool reset);
 void homad_alias_leave(struct homad_thread *t, struct homad_alias *alias,
 		       bool reset);
-/** homad_ticket_add_all() - all that @s has and its application knows; -E2BIG: the ticket has
- *  room for too few; -EAGAIN: the application has not heard of some yet. */
+/** homad_ticket_add_all() - add all that @s has and its application knows; -E2BIG: the
+ *  ticket has room for too few; -EAGAIN: the application has not heard of some yet. */
 int homad_ticket_add_all(struct homad_thread *t,
 			 const struct homad_sharing *sharing);
-/** homad_shares_end() - the attachment ends: all that it has of others. */
+/** homad_shares_end() - release all that an attachment that ends has of others. */
 void homad_shares_end(struct homad_thread *t, struct homad_streams *s);
 
-/* By homad_call(), @arg: struct homad_sharing. */
-/** homad_ticket_join() - @s gets what is in it, as far as it has slots; 0: all. */
+/* Functions for homad_call(); @arg: struct homad_sharing. */
+/**
+ * homad_ticket_join() - give @s the entries of the ticket, as far as it has slots; 0: all.
+ */
 int homad_ticket_join(struct homad_thread *t, void *arg);
-/** homad_ticket_homes() - fill @homes, the first ones if there are more. */
+/** homad_ticket_homes() - fill in @homes, the first ones if there are more. */
 int homad_ticket_homes(struct homad_thread *t, void *arg);
-/** homad_ticket_drop() - nobody has come for the rest. */
+/** homad_ticket_drop() - release the entries that nobody has come for. */
 int homad_ticket_drop(struct homad_thread *t, void *arg);
 
 /* ---- stream_commands.c ---- */
 
-/** homad_ticket_fill() - by homad_call(), @arg: struct homad_sharing: what @s has, after all
- *  that it has asked for. -E2BIG, -EAGAIN: some of that has to wait. */
+/**
+ * homad_ticket_fill() - add what @s has, after all commands that it has given; for
+ * homad_call(), @arg: struct homad_sharing. -E2BIG, -EAGAIN: some of that has to wait.
+ */
 int homad_ticket_fill(struct homad_thread *t, void *arg);
 
 #endif

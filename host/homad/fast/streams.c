@@ -11,9 +11,9 @@
 
 /* With fewer free slots than this the slow path is asked for more. */
 #define FEW_SLOTS 16u
-/* A command or event ring has at most so many entries. */
+/* Most entries of a command or event ring. */
 #define MOST_ENTRIES 4096u
-/* One page table maps so many bytes. */
+/* Bytes that one page table maps. */
 #define PAGE_TABLE (2u << 20)
 /* An attachment that was refused memory asks again after this time, ns. */
 #define REFUSED_NS 250000000u
@@ -25,8 +25,8 @@ static u64 page_up(u64 bytes)
 	return (bytes + 4095) / 4096 * 4096;
 }
 
-/* Each slot may have two entries of a ring at once, and a power of two is needed. With many
- * slots events wait at their streams, and commands where they are given. */
+/* Returns the number of entries of a ring: two for each slot, rounded up to a power of two.
+ * With many slots events wait at their streams, and commands where they are given. */
 static u32 ring_entries(u32 num_slots)
 {
 	u32 n = 256;
@@ -185,7 +185,7 @@ static void take_slot(struct homad_stream *stream, struct homad_streams *s,
 {
 	stream->home = s;
 	stream->slot = homad_slot_take(s);
-	/* homad's own count: what stands in the slot may be anything. */
+	/* homad counts by itself, because the number in the slot may be anything. */
 	stream->generation = ++s->generations[stream->slot];
 	s->stream[stream->slot] = stream;
 	treat(stream, s->policy, part);
@@ -284,8 +284,9 @@ static void give_up(struct homad_tcp *tcp, struct homad_tcp_listener *listener)
 	homad_tcp_call_slow(tcp);
 }
 
-/* The last connection of a port whose listener has ended: until now the kernel, which does
- * not know it, would have answered its segments with resets. */
+/* Gives back a port whose listener has ended, when its last connection needs no segments:
+ * until now the kernel, which does not know that connection, would have answered with
+ * resets. */
 HOMA_RARE static void leave_port(struct homad_tcp *tcp, u16 port)
 {
 	struct homa_list *head = leaving(tcp, port), *node = head->next;
@@ -315,8 +316,9 @@ void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream)
 
 /* ---- the end of a stream ---- */
 
-/* What the application has taken and its limit holds is not unread: the peer, which no window
- * will be opened for any more, gets an orderly end. */
+/* Tells the engine of bytes that the application has taken and its limit holds, because
+ * they are not unread: the peer, for which no window will be opened any more, gets an
+ * orderly end. */
 HOMA_RARE static void take_held(struct homad_thread *t,
 				struct homad_stream *stream)
 {
@@ -339,7 +341,7 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
 		take_held(t, stream);
 	homa_list_del(&stream->pending);
 	stream->news = 0;
-	/* First the bytes that its limit holds. */
+	/* The bytes that the limit holds go first. */
 	if (!reset && stream->tx_end != stream->tx_last && stream->limit) {
 		stream->shutting = true;
 		return;
@@ -364,8 +366,8 @@ void homad_stream_end(struct homad_thread *t, struct homad_stream *stream,
 		homad_stream_release(t, stream);
 }
 
-/* It has written something that its engine has not been asked for yet. The kernel's send() does
- * not return before, so the peer is to have it before the reset. */
+/* Has the application written bytes that the engine has not been asked for yet? The
+ * kernel's send() returns only after that, so the peer is to have them before the reset. */
 static bool may_send(const struct homad_stream *stream)
 {
 	return stream->conn.f.state >= TAS_ESTABLISHED &&
@@ -380,7 +382,7 @@ void homad_stream_all_written(struct homad_thread *t,
 	struct tas_conn *conn = &stream->conn;
 
 	stream->shutting = false;
-	/* Who leaves bytes unread resets, too. */
+	/* A stream with unread bytes is reset, too. */
 	if ((reset || tas_readable(conn)) && may_send(stream)) {
 		stream->tx_last = stream->tx_end;
 		stream->sent_before = conn->f.snd_nxt;
@@ -440,7 +442,8 @@ static void take_in(struct homad_thread *t, struct homad_tcp_listener *listener,
 	struct homad_stream *stream =
 		homad_stream_adopt(t, listener->home, conn, part, local);
 
-	/* This is the number of the only holder; with several it is set when one takes it. */
+	/* This is the number of the only holder; with several holders it is set when one
+	 * takes the connection. */
 	stream->token = homa_container_of(listener->holds.next,
 					  struct homad_hold, of_listener)
 				->number;
@@ -527,7 +530,8 @@ void homad_listener_end(struct homad_thread *t,
 	tas_unlisten(&tcp->local, &listener->here);
 	listener->home = NULL;
 	HOMA_WRITE_ONCE(listener->ended, true);
-	/* Its socket is closed at once: the port may be somebody else's then. */
+	/* The slow path closes the socket at once, because the port may belong to somebody
+	 * else then. */
 	HOMAD_PUSH(&tcp->deaf, listener, next_deaf);
 	homad_tcp_call_slow(tcp);
 	if (tcp->coming[listener->l.port])

@@ -10,19 +10,19 @@
 #include "streams.h"
 
 #define ALIGN 64u
-/* The engine has memory for so many connections in advance. */
+/* Number of connections for which the engine has memory in advance. */
 #define SPARES 64u
-/* After the slow path had no port it is not asked for one for so long, ns. */
+/* Time for which the slow path is not asked for a port after it had none, ns. */
 #define NO_PORTS_NS 1000000000u
 /* With fewer spare connections than this the oldest orphan is dropped. */
 #define FEW_SPARES 16u
-/* One of so many connections may be half open. */
+/* One in this many connections may be half open. */
 #define HALF_OPEN_SHARE 4u
-/* In a round at most so many segments go the engine's slow way. */
+/* Most segments that go the engine's slow way in a round. */
 #define EXCEPTIONS 256u
 /* The longest IP packet that stays in this host, bytes. */
 #define LOCAL_MTU 65535u
-/* In a round the timers of at most so many connections are seen to. */
+/* Most connections whose timers are run in a round. */
 #define TIMER_BUDGET 64u
 
 /* Sets up the engine for connections between applications of this host (tcp_local.c). */
@@ -111,7 +111,8 @@ void homad_tcp_refill(struct homad_tcp *tcp, struct tas_engine *engine)
 	while (unlikely(engine->num_spare < SPARES)) {
 		stream = homa_slab_get(&tcp->conns);
 		if (!stream) {
-			/* Who has closed and waits only for his peer to close makes room. */
+			/* Connections that are closed and wait only for their peers to
+			 * close make room. */
 			if (engine->num_spare < FEW_SPARES)
 				tas_drop_orphan(engine);
 			break;
@@ -146,7 +147,8 @@ void homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num)
 	u32 i, at;
 
 	homad_now(t);
-	/* Not in the order of their numbers: the next one shall not be guessed. */
+	/* The ports are not in the order of their numbers, so that the next one cannot be
+	 * guessed. */
 	for (i = 0; i < num && tcp->num_ports < HOMAD_TCP_PORTS; i++) {
 		at = homa_rng_below(&tcp->engine.rng, tcp->num_ports + 1);
 		tcp->ports[tcp->num_ports++] = tcp->ports[at];
@@ -175,7 +177,7 @@ void homad_tcp_call_slow(const struct homad_tcp *tcp)
 	u64 one = 1;
 
 	if (write(tcp->slow_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
+		return; /* the counter is full, so the eventfd is readable */
 }
 
 u64 homad_tcp_timers(struct homad_thread *t)
@@ -190,7 +192,8 @@ u64 homad_tcp_timers(struct homad_thread *t)
 	return homa_min_u64(next, homa_min_u64(tcp->retry_at, tcp->held_at));
 }
 
-/* A device carries the packets that come from its address; with one device, all. */
+/* Returns the device for a connection: the one that has its address; with one device, that
+ * one. */
 struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
 					  const struct tas_pair *pair)
 {

@@ -16,7 +16,7 @@
 #include "fast.h"
 #include "streams.h"
 
-/* At most so many segments are moved in a round, before other work gets its turn. */
+/* Most segments that are moved in a round, before other work gets its turn. */
 #define ROUND_SEGMENTS 256u
 #define ROUND_BYTES (1u << 18)
 

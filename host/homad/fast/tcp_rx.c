@@ -25,7 +25,7 @@ struct homad_stream *homad_tcp_place(struct homad_thread *t,
 {
 	struct homad_stream *stream;
 
-	/* It may have become open with this very segment. */
+	/* The connection may have become open with this very segment. */
 	if (unlikely(!copy->conn->host))
 		homad_listeners_accept(t);
 	stream = copy->conn->host;

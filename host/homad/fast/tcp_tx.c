@@ -9,8 +9,8 @@
 #include "fast.h"
 #include "streams.h"
 
-/* That the engine names at once, unless a peer asked for smaller segments than packets can
- * be: of such a unit a full device loses the rest, which is sent again. */
+/* Most segments that the engine names at once, unless a peer asked for smaller segments
+ * than packets can be: of such a unit a full device loses the rest, which is sent again. */
 #define UNIT_SEGMENTS 16u
 #define SEQ_AT 4u
 #define FLAGS_AT 13u
@@ -18,7 +18,7 @@
 #define IPV6_HEADER 40u
 /* Bytes that a frame has on the cable beside its IP packet: Ethernet header, CRC, preamble, gap. */
 #define CABLE_BYTES 38u
-/* In search of a connection for a device at most so many others are passed by. */
+/* Most connections that are passed by in search of one for a device. */
 #define PASSES 16
 
 HOMA_STATIC_ASSERT(UNIT_SEGMENTS <= HOMAD_TCP_BATCH, "a unit fits in a batch");
@@ -35,7 +35,8 @@ static void flush(struct batch *b)
 {
 	if (!b->n)
 		return;
-	/* What a device does not take now is lost, and comes again as after any loss. */
+	/* Packets that a device does not take now are lost, and come again as after any
+	 * loss. */
 	nic_tx(b->port->nic, b->t->tcp->tx, b->n);
 	b->total += b->n;
 	b->n = 0;

@@ -16,7 +16,8 @@
 #include "fast.h"
 #include "streams.h"
 
-/* Time is attributed by the two readings of the clock that there are anyway. */
+/* Adds the time since @from to busy or idle time, by the two readings of the clock that
+ * there are anyway. */
 static void account(struct homad_thread *t, u64 from, bool busy)
 {
 	u64 spent = t->ctx.now - from;
@@ -96,7 +97,7 @@ int homad_thread_make(struct homad *d, u32 index)
 	homa_list_init(&t->closing);
 	homa_ctx_init(&t->ctx, d->engine, index);
 	homad_now(t);
-	/* No other thread gives these ids. */
+	/* No other thread gives the ids that follow from this one. */
 	t->direct_id = (t->ctx.now & ~(u64)(DIRECT_IDS - 1)) + 2 * index;
 	homa_spin_init(&t->spin, d->config.spin_min_us * 1000ull,
 		       d->config.spin_us * 1000ull, t->ctx.now);

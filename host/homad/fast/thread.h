@@ -20,11 +20,13 @@
 #include "nic.h"
 #include "rtnl.h"
 
-#define HOMAD_BATCH 32	  /* packets per nic_rx() */
-#define HOMAD_TX_BATCH 64 /* packets per nic_tx(), >= segments of a unit */
+#define HOMAD_BATCH 32 /* most packets that one nic_rx() gets */
+/* most packets that one nic_tx() gets; at least the segments of a unit */
+#define HOMAD_TX_BATCH 64
 #define HOMAD_SPARES (2 * HOMAD_BATCH)
 
-/* From one id of an RPC within this host (direct.c) to the thread's next. */
+/* Step between two ids that a thread gives to RPCs within this host (direct.c), so that no
+ * two threads give the same. */
 #define DIRECT_IDS (2 * HOMAD_MAX_THREADS)
 
 struct homad;
@@ -87,8 +89,8 @@ struct homad_polled {
 	struct homa_list apps;
 	/* The number of attachments in @apps. */
 	u32 num;
-	/* The user's turn ends when these looks at rings and commands are used up. Each look
-	 * lowers it by homad_turn_cost(). */
+	/* Looks at rings and commands that the user has left in this turn, which ends when
+	 * there are none. Each look lowers it by homad_turn_cost(). */
 	int credit;
 };
 
@@ -114,8 +116,8 @@ struct homad_thread {
 	/* Time before which homa_timer() has nothing to do in the shards that this thread
 	 * runs, in ns. */
 	u64 deadline;
-	/* Timers that wait for packets. @rx_left: a port may have more of them than this round has
-	 * taken. */
+	/* Timers that are due and wait for packets. @rx_left: true if a port may have more
+	 * packets than this round has taken. */
 	struct homa_overdue overdue;
 	bool rx_left;
 	/* The ports that the thread serves; @num_ports of them are set. */
@@ -132,7 +134,7 @@ struct homad_thread {
 	u32 num_users, num_polled;
 	/* The polled attachments that have no user, as in tests. */
 	struct homad_polled others;
-	/* A polled attachment whose next command waits for a route, or for its user's leave to
+	/* A polled attachment whose next command waits for a route, or until its user may
 	 * ask for one. NULL if there is none. */
 	struct homad_app *put_off;
 	/* Attachments whose completion rings homad_deliver() fills in this round. */
@@ -142,7 +144,8 @@ struct homad_thread {
 	/* True while the thread sleeps in epoll_wait(). The thread sets it before its last look
 	 * for work, so that nothing that arrives then is missed. */
 	bool asleep;
-	/* The thread counts here the rounds that it has begun. Other threads read it (grace.c). */
+	/* The number of rounds that the thread has begun. Other threads read it
+	 * (grace.c). */
 	u32 passed;
 	/* Decides how long the thread polls without work before it sleeps. */
 	struct homa_spin spin;
@@ -155,7 +158,7 @@ struct homad_thread {
 	/* True if a socket may lack receive pages. Any thread may set it; this one clears it. */
 	bool some_starved;
 	struct homad_counters counters;
-	/* This histogram counts RPCs by the time from submission to completion, in ns. */
+	/* A histogram of RPCs by the time from submission to completion, in ns. */
 	struct homa_hist rtt;
 	/* The ring that packets and events are recorded in; NULL if nothing is recorded. */
 	struct homad_trace *trace;
@@ -178,9 +181,9 @@ struct homad_thread {
 };
 
 /* ---- thread.c ---- */
-/** homad_thread_make() - homad.threads[@index], not yet running. */
+/** homad_thread_make() - make homad.threads[@index], which does not run yet. */
 int homad_thread_make(struct homad *d, u32 index);
-/** homad_thread_serve() - the thread serves a port from now on. */
+/** homad_thread_serve() - let the thread serve a port from now on. */
 int homad_thread_serve(struct homad_thread *t, struct homad_port *port);
 int homad_thread_start(struct homad_thread *t);
 void homad_thread_stop(struct homad_thread *t);
@@ -193,12 +196,15 @@ void homad_thread_free(struct homad_thread *t);
  */
 int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
 	       void *arg);
-/** homad_ask() - the first half of it, and homad_await() the second: @job is the thread's
- *  between them. The thread runs. */
+/**
+ * homad_ask(), homad_await() - the two halves of homad_call(): @job belongs to the thread
+ * between them. The thread must be running.
+ */
 void homad_ask(struct homad_thread *t, struct homad_job *job);
 int homad_await(struct homad_job *job);
-/** homad_post() - the same from any thread, without waiting: @job is the thread's until it
- *  runs, and may be freed by that. A thread that has ended runs it no more. */
+/** homad_post() - do the same from any thread, without waiting: @job belongs to the
+ *  thread until it runs, and @run may free it. A thread that has ended does not run it
+ *  any more. */
 void homad_post(struct homad_thread *t, struct homad_job *job);
 
 /* ---- pause.c ---- */

@@ -136,7 +136,8 @@ static void set_addr(u8 ip[16], u16 *encap, const struct homa_addr *addr)
 	*encap = addr->encap;
 }
 
-/* A packet for another application of this host is both in and out. */
+/* Returns the id of the RPC as this end would call it. A packet for another application of
+ * this host is both in and out. */
 static u64 rpc_of(const struct homa_wire_common *h, bool received)
 {
 	const u64 id = homa_get_be64(&h->sender_id);
@@ -212,7 +213,8 @@ void homad_trace_rpc_slow(struct homad_thread *t, enum homad_trace_kind kind,
 
 	if (!want->rpcs || !rpc->app || !wants_app(want, rpc->app->id, 0))
 		return;
-	/* Gone at the end; the reader has learnt at the beginning whose it was. */
+	/* The RPC is gone at the end; the reader has learnt at the beginning whose it
+	 * was. */
 	known = kind != HOMAD_TRACE_END &&
 		!homa_rpc_look(&t->ctx, rpc->handle, &look);
 	if (known && want->by_peer && memcmp(want->peer, look.peer.ip, 16))

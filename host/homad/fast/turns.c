@@ -14,11 +14,12 @@
  */
 #include "fast.h"
 
-/* Commands in a round over all applications, so that packets are not left waiting. */
+/* Most commands in a round over all applications, so that packets are not left waiting. */
 #define ROUND_COMMANDS 256u
-/* Credit of a user in a round while others are polled: the turn of one attachment. */
+/* Credit that a user gets in a round while others are polled: the turn of one
+ * attachment. */
 #define USER_CREDIT ((int)homad_turn_cost(HOMAD_TURN))
-/* An application that is quiet for so long must kick, ns. */
+/* Time after which an application that is quiet must kick, ns. */
 #define QUIET_NS 200000u
 
 static struct homad_app *app_of(struct homa_list *node)
@@ -31,7 +32,8 @@ static struct homad_polled *user_of(struct homa_list *node)
 	return homa_container_of(node, struct homad_polled, node);
 }
 
-/* Quiet for long: it must kick from now on, unless it just did something. */
+/* Stops polling an application that was quiet for long: it must kick from now on, unless it
+ * just did something. */
 static void park(struct homad_thread *t, struct homad_app *app)
 {
 	homad_ask_kick(app);
@@ -43,9 +45,9 @@ static void park(struct homad_thread *t, struct homad_app *app)
 	homad_unpoll_app(t, app);
 }
 
-/* Whose look-up was put off last is asked first: of several attachments of a user, and of
- * more users than there can be questions, each gets its own in time, since those that have
- * been first are before those that have not. */
+/* Moves the attachment whose look-up was put off last to the front: of several attachments
+ * of a user, and of more users than there can be questions, each gets its own in time,
+ * since those that have been first are before those that have not. */
 static void next_is_first(struct homad_thread *t)
 {
 	struct homad_app *app = t->put_off;
@@ -62,7 +64,8 @@ static void next_is_first(struct homad_thread *t)
 	homa_list_add_head(&t->users, &user->node);
 }
 
-/* Returns the first of the list and moves it to the end, so that the others come before it. */
+/* Returns the first entry of the list and moves it to the end, so that the others come
+ * before it. */
 static struct homa_list *next_turn(struct homa_list *list)
 {
 	struct homa_list *first = list->next;
@@ -100,7 +103,8 @@ static u32 turn_of_user(struct homad_thread *t, struct homad_polled *user,
 	}
 	if (left && user->credit <= 0)
 		t->counters.credit_out++;
-	/* A user who got everything saves no credit; a user who is alone owes nothing. */
+	/* A user who got everything saves up no credit; a user who is alone owes
+	 * nothing. */
 	if (alone || (!left && user->credit > 0))
 		user->credit = 0;
 	return total;

@@ -16,7 +16,8 @@ static int segments(struct homad_thread *t, const struct homa_tx_desc *desc,
 		desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
 	const u8 *message = NULL;
 	u32 owner =
-		0; /* no user: some answers go to peers who wrote to nobody here */
+		/* no user: some answers go to peers whose packets were for nobody here */
+		0;
 
 	if (priv) {
 		message = priv->out;
@@ -39,7 +40,7 @@ static bool transmit(struct homad_thread *t, struct homad_port *port,
 	return sent >= n;
 }
 
-/* While TCP waits, too: is it still Homa's turn to send? */
+/* Is it still Homa's turn to send, while TCP waits, too? */
 static bool own_turn(struct homad_thread *t, struct homad_port *port)
 {
 	u64 later;

@@ -19,7 +19,7 @@ void homad_want_memory(struct homad_thread *t, struct homad_app *app, u32 pages)
 	HOMAD_PUSH(&d->wanting, app, next_wanting);
 	t->counters.memory_asked++;
 	if (write(d->dead_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
+		return; /* the counter is full, so the eventfd is readable */
 }
 
 static void want_pages(struct homad_thread *t, struct homad_app *app, u32 factor)

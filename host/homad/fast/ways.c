@@ -8,7 +8,8 @@
  */
 #include "fast.h"
 
-/* Device queues move between threads (slow/scaling.c), perhaps just now. */
+/* Takes the answer. Device queues move between threads (slow/scaling.c), perhaps just
+ * now. */
 static int way_answered(struct homad_thread *t, void *arg)
 {
 	struct homad_way_question *q = arg;
