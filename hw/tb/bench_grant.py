@@ -58,6 +58,8 @@ class Engine:
         fields = [(s.rtt, LENGTH_BITS), (s.seg, 14), (out.step, 14), (s.overcommit, 4)]
         fields.append((out.levels, 4))
         fields += [(min(out.cutoffs[i], LONGEST), LENGTH_BITS) for i in range(7, 0, -1)]
+        self.step = int(out.step)
+        self.cutoffs = [c for c in map(int, out.cutoffs) if 0 < c < LONGEST]
         self.packed = 0
         for value, bits in fields:
             assert value < 1 << bits

