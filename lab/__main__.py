@@ -22,11 +22,13 @@ from lab.console import console
 from lab.errors import LabError, UsageError
 from lab.output import JSON_HELP, check_output, write_json
 from lab.sim.cli import sim
+from lab.tune.cli import tune
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=None)
 app.add_typer(bench, name="bench")
 cluster.add_to(app)
-_LAB_ONLY = ("up", "down", "status", "run", "clean")  # ./homa knows them as ./homa lab NAME
+app.command()(tune)
+_LAB_ONLY = ("up", "down", "status", "run", "tune", "clean")  # ./homa knows them as ./homa lab NAME
 
 
 @app.callback()
