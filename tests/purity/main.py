@@ -28,6 +28,7 @@ import rooms  # noqa: E402
 import selftest  # noqa: E402
 import style  # noqa: E402
 import text  # noqa: E402
+import unused  # noqa: E402
 from source import Skip, Tree  # noqa: E402
 
 Check = Callable[[Tree], list[str]]
@@ -52,6 +53,7 @@ def checks() -> dict[str, Check]:
     found["graph__circles_of_calls"] = calls.check_calls
     found["names__are_all_used"] = dead.check_dead
     found["names__of_data_are_all_used"] = dead.check_constants
+    found["names__of_files_are_all_used"] = unused.check_files
     found["names__public_headers_stand_alone"] = alone.check_headers
     found["names__headers_are_unique"] = names.check_headers
     found["names__no_system_header_is_hidden"] = names.check_system_headers

@@ -23,6 +23,7 @@ import pages
 import rooms
 import style
 import text
+import unused
 from source import Skip, Tree
 
 PLAT = """#ifndef HOMA_PLAT_H
@@ -60,7 +61,8 @@ CLEAN = {
     "nic/up.c": "void nic_up(struct nic_down *x)\n{\n\tnic_down(x->nic_up);\n}\n",
     "nic/down.h": "void nic_up(struct nic_down *x);\n"
     "static inline void nic_low(void)\n{\n\tnic_down(0);\n}\n",
-    "nic/down.c": "static void nic_up(int a)\n{\n\tnic_low();\n}\n\n"
+    "nic/down.c": '#include "down.h"\n'
+    "static void nic_up(int a)\n{\n\tnic_low();\n}\n\n"
     "void nic_down(int a)\n{\n\tnic_up(a);\n}\n",
     "host/embedded/host.h": '#include "nic.h"\n#include <homa/libhoma.h>\n',
     "include/homa/libhoma.h": "int homa_open(void);\n",
@@ -69,8 +71,11 @@ CLEAN = {
 
 CLEAN = {name: f"/* {style.LICENSE} */\n{content}" for name, content in CLEAN.items()}
 CLEAN["engine/meson.build"] = MESON
+CLEAN["nic/meson.build"] = "files('up.c', 'down.c')\n"
+CLEAN["host/meson.build"] = "files('embedded/host.c')\n"
 CLEAN["host/embedded/host.c"] = (
-    f"/* {style.LICENSE} */\nstatic u64 use(void)\n{{\n\treturn homa_good(1, use());\n}}\n"
+    f'/* {style.LICENSE} */\n#include "host.h"\n'
+    "static u64 use(void)\n{\n\treturn homa_good(1, use());\n}\n"
 )
 
 
@@ -477,6 +482,21 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         LISTED | {"sim/n.c": "int a;\n"},
         formats.check_c,
         "sim is formatted, add it to c",
+    ),
+    "source_that_no_build_compiles": (
+        {"lib/meson.build": "files('b.c')\n", "lib/b.c": "", "lib/core/b.c": ""},
+        unused.check_files,
+        "lib/core/b.c: no build compiles it",
+    ),
+    "object_that_kbuild_has_elsewhere": (
+        {"host/kernel/Kbuild": "y += $(addprefix q/,a.o b.o) c.o\n", "host/kernel/b.c": ""},
+        unused.check_files,
+        "host/kernel/b.c: no build compiles it",
+    ),
+    "header_that_nobody_includes": (
+        {"nic/alone.h": '/* #include "alone.h" */\n'},
+        unused.check_files,
+        "nic/alone.h: no file includes it",
     ),
     "formatted_folder_that_is_gone": (
         LISTED | {formats.RATCHET: 'c = ["gone"]\n'},
