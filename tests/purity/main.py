@@ -17,6 +17,7 @@ import alone  # noqa: E402
 import audit  # noqa: E402
 import calls  # noqa: E402
 import comments  # noqa: E402
+import commits  # noqa: E402
 import dead  # noqa: E402
 import formats  # noqa: E402
 import graph  # noqa: E402
@@ -26,6 +27,7 @@ import names  # noqa: E402
 import pages  # noqa: E402
 import rooms  # noqa: E402
 import selftest  # noqa: E402
+import selftest_commits  # noqa: E402
 import style  # noqa: E402
 import text  # noqa: E402
 import unused  # noqa: E402
@@ -65,6 +67,7 @@ def checks() -> dict[str, Check]:
     found["comments__name_what_is_there"] = comments.check_names
     found["comments__members_are_near"] = comments.check_members
     found["comments__head_what_follows"] = comments.check_heads
+    found["commits__messages"] = commits.check_messages
     found["rooms__slow_calls_no_engine"] = rooms.check_slow
     found["rooms__fast_never_blocks"] = rooms.check_fast
     found["style__license"] = style.check_license
@@ -90,7 +93,7 @@ def main() -> int:
 
     tree = Tree(args.root)
     todo = {name: partial(check, tree) for name, check in checks().items()}
-    todo |= selftest.checks()
+    todo |= selftest.checks() | selftest_commits.checks()
     if args.names:
         todo = {k: v for k, v in todo.items() if any(n in k for n in args.names)}
     print(f"1..{len(todo)}")
