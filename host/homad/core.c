@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "fast.h"
 #include "homa_seeds.h"
+#include "homad_tcp.h"
 #include "log.h"
 #include "netif.h"
 #include "privileges.h"
-#include "fast.h"
-#include "streams.h"
 
 #define ALIGN 64u
 #define CTRL_SLOTS 8192u

@@ -5,7 +5,8 @@
 #include "unit.h"
 
 #include "homa_rng.h"
-#include "streams.h"
+#include "stream_limits.h"
+#include "tcp_stream.h"
 
 #define SECOND 1000000000ull
 

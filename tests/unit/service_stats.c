@@ -9,6 +9,7 @@
 #include "apps.h"
 #include "attachment.h"
 #include "monitor.h"
+#include "streams.h"
 
 #define THREADS 3
 

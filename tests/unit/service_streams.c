@@ -3,8 +3,14 @@
  * host/homad/fast/stream_commands.c and stream_events.c: commands that are answered, event
  * rings that nobody reads, listeners, and who pays for what. Rounds are run by hand.
  */
+#include "homad_tcp.h"
 #include "service_bed.h"
+#include "stream_grow.h"
+#include "stream_limits.h"
+#include "stream_share.h"
 #include "streams.h"
+#include "tcp_listener.h"
+#include "tcp_stream.h"
 #include "unit.h"
 
 #define SLOTS 16u

@@ -6,7 +6,7 @@
  * While TCP has nothing, Homa's packets go as ever.
  */
 #include "fast.h"
-#include "streams.h"
+#include "homad_tcp.h"
 
 int homad_egress(struct homad_thread *t, struct homad_port *port)
 {

@@ -4,7 +4,10 @@
  * spend they take turns at it. And what becomes of them when the rules change.
  */
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_limits.h"
 #include "streams.h"
+#include "tcp_stream.h"
 
 /* The most held streams that go on in one round. */
 #define TURN_STREAMS 64u

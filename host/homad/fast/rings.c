@@ -6,6 +6,7 @@
  * application that submits without end slows itself only.
  */
 #include "fast.h"
+#include "homad_tcp.h"
 #include "streams.h"
 
 /* The most bytes of short messages in a turn, because homad copies them. */

@@ -5,6 +5,9 @@
  * every part, so nobody waits long for his turn.
  */
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_grow.h"
+#include "stream_limits.h"
 #include "streams.h"
 
 /* The time after which the engine is asked again for its next timer, in ns, because it does

@@ -4,8 +4,8 @@
  * from the packet into the receiver's own pool.
  */
 #include "fast.h"
+#include "homad_tcp.h"
 #include "homad_trace.h"
-#include "streams.h"
 
 void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload)
 {

@@ -7,7 +7,13 @@
 #include <errno.h>
 #include "fast.h"
 #include "frame.h"
+#include "homad_tcp.h"
+#include "stream_grow.h"
+#include "stream_limits.h"
+#include "stream_share.h"
 #include "streams.h"
+#include "tcp_listener.h"
+#include "tcp_stream.h"
 
 /* The most local ports that a CONNECT tries in one round. */
 #define PORT_TRIES 256u

@@ -8,7 +8,11 @@
  */
 #include <unistd.h>
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_grow.h"
+#include "stream_share.h"
 #include "streams.h"
+#include "tcp_stream.h"
 
 /* ---- the engine's events ---- */
 

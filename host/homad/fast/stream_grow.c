@@ -10,7 +10,10 @@
  */
 #include <errno.h>
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_grow.h"
 #include "streams.h"
+#include "tcp_stream.h"
 
 /* The time for which a stream that was refused memory does not ask again, ns. */
 #define REFUSED_NS 250000000u

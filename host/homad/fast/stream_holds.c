@@ -8,7 +8,12 @@
  */
 #include <errno.h>
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_grow.h"
+#include "stream_share.h"
 #include "streams.h"
+#include "tcp_listener.h"
+#include "tcp_stream.h"
 
 void homad_hold_begin(struct homad_hold *hold, struct homad_streams *s,
 		      struct homad_tcp_listener *listener)

@@ -6,7 +6,9 @@
  * what peers may send beyond is what fits into the buffers.
  */
 #include "fast.h"
-#include "streams.h"
+#include "homad_tcp.h"
+#include "stream_limits.h"
+#include "tcp_stream.h"
 
 /* The bytes that a stream gets in its turn. */
 #define TURN_BYTES 16384u

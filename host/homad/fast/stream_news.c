@@ -4,7 +4,10 @@
  * holders of a stream hear of it.
  */
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_share.h"
 #include "streams.h"
+#include "tcp_stream.h"
 
 void homad_streams_touch(struct homad_thread *t, struct homad_streams *s)
 {

@@ -5,7 +5,9 @@
  * before anything is sent, so such a stream gets its turn to send first, one piece.
  */
 #include "fast.h"
+#include "homad_tcp.h"
 #include "streams.h"
+#include "tcp_stream.h"
 
 /* The most streams that wait for their turn and are looked at in a round. The others follow
  * in the next ones, so that a user with thousands of them on a slow link does not hold up

@@ -6,7 +6,12 @@
  */
 #include <errno.h>
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_grow.h"
+#include "stream_share.h"
 #include "streams.h"
+#include "tcp_listener.h"
+#include "tcp_stream.h"
 
 /* ---- letting go ---- */
 

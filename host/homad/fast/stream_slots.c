@@ -6,7 +6,9 @@
  * @free, warm ones a stack that grows from its end.
  */
 #include "fast.h"
+#include "stream_grow.h"
 #include "streams.h"
+#include "tcp_stream.h"
 
 static bool is_warm(const struct homad_backing *b)
 {

@@ -7,7 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_grow.h"
+#include "stream_limits.h"
+#include "stream_share.h"
 #include "streams.h"
+#include "tcp_listener.h"
+#include "tcp_stream.h"
 
 /* With fewer free slots than this the slow path is asked for more. */
 #define FEW_SLOTS 16u

@@ -7,7 +7,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "fast.h"
-#include "streams.h"
+#include "homad_tcp.h"
+#include "tcp_stream.h"
 
 #define ALIGN 64u
 /* Number of connections for which the engine has memory in advance. */

@@ -14,7 +14,11 @@
  */
 #include <errno.h>
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_limits.h"
 #include "streams.h"
+#include "tcp_listener.h"
+#include "tcp_stream.h"
 
 /* Most segments that are moved in a round, before other work gets its turn. */
 #define ROUND_SEGMENTS 256u

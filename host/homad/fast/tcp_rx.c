@@ -5,7 +5,11 @@
  */
 #include <errno.h>
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_limits.h"
 #include "streams.h"
+#include "tcp_listener.h"
+#include "tcp_stream.h"
 
 /* Copies bytes to position @to of the stream, in two pieces if the buffer ends between them. */
 static void copy_in(const struct homad_stream *stream, const u8 *bytes,

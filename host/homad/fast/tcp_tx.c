@@ -7,7 +7,10 @@
  * meanwhile is what the peer gets.
  */
 #include "fast.h"
+#include "homad_tcp.h"
+#include "stream_limits.h"
 #include "streams.h"
+#include "tcp_stream.h"
 
 /* Most segments that the engine names at once, unless a peer asked for smaller segments
  * than packets can be: of such a unit a full device loses the rest, which is sent again. */

@@ -12,9 +12,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "log.h"
 #include "fast.h"
-#include "streams.h"
+#include "homad_tcp.h"
+#include "log.h"
 
 /* Adds the time since @from to busy or idle time, by the two readings of the clock that
  * there are anyway. */

@@ -167,7 +167,7 @@ struct homad_thread {
 	struct homa_slab directs;
 	/* The id of the last RPC that took the short way of direct.c and got its id here. */
 	u64 direct_id;
-	/* The thread's TCP (see streams.h); NULL if it has none. */
+	/* The thread's TCP (see homad_tcp.h); NULL if it has none. */
 	struct homad_tcp *tcp;
 	struct nic_rtnl rtnl;
 	struct homad_dests dests;

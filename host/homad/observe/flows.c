@@ -5,7 +5,10 @@
  */
 #include "fast.h"
 #include "flows.h"
+#include "homad_tcp.h"
 #include "streams.h"
+#include "tcp_listener.h"
+#include "tcp_stream.h"
 
 #define AT_ONCE 32u
 

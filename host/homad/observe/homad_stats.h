@@ -11,8 +11,8 @@
 #define HOMAD_STATS_H
 
 #include "homa_look.h"
+#include "homad_tcp.h"
 #include "session.h"
-#include "streams.h"
 #include "tas_look.h"
 
 /* Latencies are counted in buckets of 1/32 octave, and in the fewer ones of Prometheus. */

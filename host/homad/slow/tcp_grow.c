@@ -10,8 +10,11 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "homad_tcp.h"
+#include "stream_grow.h"
 #include "streams.h"
 #include "tcp_slow.h"
+#include "tcp_stream.h"
 
 #define TICK_NS 1000000000ull
 /* The most attachments that are looked at in one tick. */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "streams.h"
+#include "tcp_listener.h"
 #include "tcp_slow.h"
 
 #ifndef SO_NETNS_COOKIE

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "attach.h"
+#include "homad_tcp.h"
 #include "log.h"
-#include "streams.h"
 #include "tcp_slow.h"
 
 #define FIRST_PORTS 256u

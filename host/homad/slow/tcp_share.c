@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <unistd.h>
+#include "stream_share.h"
 #include "streams.h"
 #include "tcp_slow.h"
 

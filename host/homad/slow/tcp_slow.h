@@ -4,7 +4,10 @@
 #define HOMAD_TCP_SLOW_H
 
 #include "attach.h"
+#include "homad_tcp.h"
+#include "stream_limits.h"
 #include "streams.h"
+#include "tcp_listener.h"
 
 /* The most ports at which a user listens, those included whose connections are not over. */
 #define HOMAD_USER_LISTENERS 256u

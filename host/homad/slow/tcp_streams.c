@@ -11,9 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "homad_tcp.h"
 #include "log.h"
+#include "stream_grow.h"
 #include "streams.h"
+#include "tcp_listener.h"
 #include "tcp_slow.h"
+#include "tcp_stream.h"
 
 #define FIRST_SLOTS 16u
 /* The most slots that are added at once. */

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * TCP on a fast-path thread: its engines with their packets (tcp.c, tcp_rx.c, tcp_tx.c) and the
+ * connections between applications of this host (tcp_local.c).
+ */
+#ifndef HOMAD_TCP_H
+#define HOMAD_TCP_H
+
+#include "homa_slab.h"
+#include "nic.h"
+#include "tas_engine.h"
+#include "tcp_stream.h"
+#include "thread.h"
+
+struct homad_streams;
+struct homad_tcp_listener;
+struct homa_stream_end;
+
+/* homad keeps at most so many local ports for connections. */
+#define HOMAD_TCP_PORTS 60000u
+/* The longest IP packet that carries TCP, in bytes. */
+#define HOMAD_TCP_MTU 9216u
+/* Listeners that have ended are found in so many buckets, by their port. */
+#define HOMAD_LEAVING 64u
+/* nic_tx() is called with at most so many packets. */
+#define HOMAD_TCP_BATCH 64
+
+/* Counters of TCP that are homad's and not the engine's: what it drops and refuses. */
+/* clang-format off */
+#define HOMAD_TCP_COUNTERS(X)                                                          \
+	X(malformed, "TCP segments whose header was wrong")                            \
+	X(no_place, "TCP connections that homad reset, as bytes came for them and nobody had them") \
+	X(no_device, "TCP segments to send that no device could take")                 \
+	X(connects_refused,                                                            \
+	  "TCP connections that applications asked for and that homad did not open: no rule, way, port or memory") \
+	X(slots_refused, "times a TCP connection had come and its application had no memory for it") \
+	X(local_opened, "TCP connections between two applications of this host that homad opened") \
+	X(local_bytes, "bytes that went from the memory of one application of this host to another's by TCP")
+/* clang-format on */
+
+struct homad_tcp_counters {
+#define X(name, text) u64 name;
+	HOMAD_TCP_COUNTERS(X)
+#undef X
+};
+
+/** struct homad_tcp - TCP of a fast-path thread; homad_thread.tcp, NULL: none */
+struct homad_tcp {
+	/* @engine runs connections with other hosts, @local those between applications of this
+	 * host. A packet from a device is never given to @local. */
+	struct tas_engine engine, local;
+	/* Memory for struct homad_stream. */
+	struct homa_slab conns;
+	/* Memory for struct tas_ended, of which there are at most as many as connections. */
+	struct homa_slab ended;
+	/* @num_ports local ports for connections that applications open. @next_port is the index
+	 * of the one that is tried next. */
+	u16 ports[HOMAD_TCP_PORTS];
+	u32 num_ports, next_port;
+	/* True while a request for more ports waits for the slow path; atomic. */
+	bool asked_ports;
+	/* Time when the slow path last had no port, in ns; 0 if it had some. */
+	u64 no_ports_at;
+	/* Attachments with events that were added in this round. */
+	struct homa_list touched;
+	/* Streams that are reset when what their applications wrote last had its turn to be sent,
+	 * by homad_stream.pending. */
+	struct homa_list resetting;
+	/* The fast path counts; other threads read. */
+	struct homad_tcp_counters counters;
+	/* The limits that hold streams, and the time when they are looked at again, in ns. */
+	struct homa_list held;
+	u64 held_at;
+	/* Time when slots are asked for again for connections that wait for one, in ns. */
+	u64 retry_at;
+	/* For each port, how many connections came to a listener there and still need its
+	 * segments. Those in TIME_WAIT do not count. */
+	u32 coming[65536];
+	/* Listeners that have ended while connections of their ports need segments, by port. */
+	struct homa_list leaving[HOMAD_LEAVING];
+	/* Stacks for the slow path, atomic. @deaf: listeners that have ended. @gone: those of them
+	 * whose ports are not needed any more. */
+	struct homad_tcp_listener *deaf, *gone;
+	/* Atomic stacks, too. @wanting: attachments that want memory for more slots. @growing:
+	 * attachments whose streams want larger buffers. */
+	struct homad_streams *wanting;
+	struct homad_streams *growing;
+	/* An eventfd by which the slow path hears that these stacks are not empty. It belongs to
+	 * the slow path. */
+	int slow_fd;
+	/* Packets of a round: @rx have come, @tx are to leave. */
+	struct nic_rx rx[HOMAD_BATCH];
+	struct nic_tx tx[HOMAD_TCP_BATCH];
+	struct homa_addr from[HOMAD_TCP_BATCH];
+	u8 headers[HOMAD_TCP_BATCH][64];
+	/* Payload that lies in two pieces in its buffer is put together here. */
+	u8 joined[HOMAD_TCP_BATCH][HOMAD_TCP_MTU];
+};
+
+/* Whose connection it is. */
+static inline struct tas_engine *
+homad_engine_of(struct homad_tcp *tcp, const struct homad_stream *stream)
+{
+	return unlikely(stream->local) ? &tcp->local : &tcp->engine;
+}
+
+/* ---- tcp.c ---- */
+
+/** homad_tcp_new() - TCP for a thread; NULL: no memory, or no random numbers.
+ * @most: connections. @mtu: bytes of an IP packet. */
+struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now);
+void homad_tcp_free(struct homad_tcp *tcp);
+/** homad_tcp_refill() - @engine of it has memory for some more connections. */
+void homad_tcp_refill(struct homad_tcp *tcp, struct tas_engine *engine);
+/** homad_tcp_round() - before anything else of TCP in a round. */
+void homad_tcp_round(struct homad_thread *t);
+/** homad_tcp_use_ports() - local ports for connections, beside those that it has; @num 0:
+ *  there are no more. */
+void homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num);
+/** homad_tcp_want_ports() - ask the slow path for more. False: it had none just now. */
+bool homad_tcp_want_ports(struct homad_thread *t);
+/** homad_tcp_call_slow() - the slow path has something to see to. */
+void homad_tcp_call_slow(const struct homad_tcp *tcp);
+/** homad_tcp_timers() - what is due; returns when there is more to do, ns. */
+u64 homad_tcp_timers(struct homad_thread *t);
+/** homad_tcp_port_towards() - the device for packets of @pair, NULL: none. */
+struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
+					  const struct tas_pair *pair);
+
+/* ---- tcp_rx.c, tcp_tx.c ---- */
+
+/** homad_tcp_take() - take the TCP packets out of @n in homad_thread.rx, and work them
+ *  off; returns how many are left. */
+int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n);
+/** homad_tcp_place() - bytes of a segment that @engine takes go into their buffer, if
+ *  somebody has it: returns the stream, else NULL, and the connection is reset. */
+struct homad_stream *homad_tcp_place(struct homad_thread *t,
+				     struct tas_engine *engine,
+				     const struct tas_copy *copy);
+/** homad_tcp_icmp() - an ICMP error about a segment of ours. */
+void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error);
+/** homad_tcp_waits() - does TCP have something to send by @port? */
+bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port);
+/** homad_tcp_tx() - it is TCP's turn on @port: send what it has until that ends or the
+ *  device is full (homad_port.tx_blocked); returns how many packets. */
+int homad_tcp_tx(struct homad_thread *t, struct homad_port *port);
+
+/* ---- tcp_local.c ---- */
+
+/** homad_tcp_local() - what its connections have to say to each other, a bounded part of it;
+ *  returns how many segments. */
+int homad_tcp_local(struct homad_thread *t);
+/** homad_tcp_local_waits() - is there more? */
+static inline bool homad_tcp_local_waits(const struct homad_tcp *tcp)
+{
+	return tas_first_out(&tcp->local) != NULL;
+}
+/** homad_tcp_local_reset() - a connection of this host was reset: if many were, their peers
+ *  hear of it now, as the engine keeps no more than TAS_STRAYS such words. */
+void homad_tcp_local_reset(struct homad_thread *t);
+/** homad_tcp_local_way() - @pair for a connection to an address of this host, from @wanted if
+ *  that is not zeros. 0, -EAGAIN: not in this round; -EOPNOTSUPP: nobody listens there by
+ *  homad, so it is the kernel's; -EADDRNOTAVAIL: @wanted is not ours. */
+int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
+			const struct homa_stream_end *wanted,
+			struct tas_pair *pair);
+
+/* ---- what the slow path asks for by homad_call() ---- */
+
+/** homad_egress_share() - of its links TCP has what homad_config.tcp_share says now. */
+int homad_egress_share(struct homad_thread *t, void *arg);
+
+#endif

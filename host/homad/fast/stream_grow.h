@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The memory behind the slots of an attachment's streams (stream_grow.c, stream_slots.c): a
+ * slot's buffers begin small, and the slow path makes them larger or smaller.
+ */
+#ifndef HOMAD_STREAM_GROW_H
+#define HOMAD_STREAM_GROW_H
+
+#include "shm_stream.h"
+#include "tcp_stream.h"
+
+struct homad_streams;
+struct homad_thread;
+
+/* Log2 of the bytes that a buffer has at first. */
+#define HOMAD_STREAM_SHIFT HOMA_STREAM_MIN_SHIFT
+/* Log2 of the bytes up to which a buffer grows only because it is full. */
+#define HOMAD_USUAL_SHIFT 16u
+/* The slow path changes the memory of at most so many slots at once. */
+#define HOMAD_GROW_BATCH 64u
+
+/** struct homad_backing - memory behind a slot's buffers
+ * @have: Log2 of the bytes of each buffer that have memory now.
+ * @want: Log2 of the bytes that each buffer shall have. Only the slow path uses it while
+ *	@busy is set.
+ * @busy: True while the memory is about to change. A free slot is in no stack then. */
+struct homad_backing {
+	u8 have[HOMAD_BUFFERS];
+	u8 want[HOMAD_BUFFERS];
+	bool busy;
+};
+
+/** homad_slot_put(), homad_slot_take() - a slot is free; one that is, of which there are. */
+void homad_slot_put(struct homad_streams *s, u32 slot);
+u32 homad_slot_take(struct homad_streams *s);
+/** homad_slot_prepare() - the next free slot of @s has 2^@shift bytes for those that arrive. Else
+ *  -EAGAIN: it will when the slow path has answered; -ENOSPC: there is no slot; -ENOMEM. */
+int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift);
+/** homad_stream_widen() - its receive buffer gets as large as it is due to, if it can now. */
+void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream);
+/** homad_stream_keeps_up() - the application has taken so many bytes. */
+void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream,
+			   u32 taken);
+/** homad_stream_piles_up() - bytes have arrived; it takes none. */
+void homad_stream_piles_up(struct homad_thread *t, struct homad_stream *stream);
+/** homad_stream_fills() - it has written some. */
+void homad_stream_fills(struct homad_thread *t, struct homad_stream *stream);
+
+/** homad_streams_want() - ask the slow path for slots if few are free. */
+void homad_streams_want(struct homad_thread *t, struct homad_streams *s);
+/** homad_streams_retry() - ask again for those who were refused and have connections waiting. */
+void homad_streams_retry(struct homad_thread *t);
+
+/* ---- what the slow path asks for by homad_call() ---- */
+
+struct homad_streams_back {
+	struct homad_streams *streams;
+	u32 backed; /* slots, from the first, with memory */
+};
+
+/** struct homad_grow - memory behind the buffers of @num slots, log2: @from, @to */
+struct homad_grow {
+	struct homad_streams *streams;
+	u32 num;
+	u32 slot[HOMAD_GROW_BATCH];
+	u8 from[HOMAD_GROW_BATCH][HOMAD_BUFFERS],
+		to[HOMAD_GROW_BATCH][HOMAD_BUFFERS];
+};
+/** homad_streams_grown() - it has changed. homad_streams_cool(): fill @arg with free slots
+ *  that were not needed for a while, until homad_streams_grown(). @arg: struct homad_grow. */
+int homad_streams_grown(struct homad_thread *t, void *arg);
+int homad_streams_cool(struct homad_thread *t, void *arg);
+/** homad_streams_backed() - @arg: struct homad_streams_back. */
+int homad_streams_backed(struct homad_thread *t, void *arg);
+
+#endif

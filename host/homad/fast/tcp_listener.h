@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * A port of TCP at which applications listen by homad (streams.c); stream_share.h says how
+ * several attachments take its connections.
+ */
+#ifndef HOMAD_TCP_LISTENER_H
+#define HOMAD_TCP_LISTENER_H
+
+#include "homa_list.h"
+#include "stream_share.h"
+#include "tas_engine.h"
+
+struct homad_streams;
+struct homad_thread;
+struct homad_user;
+
+/** struct homad_tcp_listener - a listening port of an attachment */
+struct homad_tcp_listener {
+	/* @l takes connections that come by devices, and @here those from this host. */
+	struct tas_listener l, here;
+	/* True if only this host reaches its address. @l is not in use then. */
+	bool loopback;
+	/* Its connections get slots of this attachment; NULL if it takes none for now. */
+	struct homad_streams *home;
+	/* The attachments that take its connections, struct homad_hold. @first is the one of the
+	 * attachment that began to listen. */
+	struct homa_list holds;
+	struct homad_hold first;
+	/* So many tickets are for it. */
+	u32 tickets;
+	/* Connections that wait until one of several holders takes them. */
+	struct homa_list parked;
+	/* True if it takes no more connections. The slow path reads it, too. */
+	bool ended;
+	/* Links a listener that has ended into homad_tcp.leaving, as long as connections that
+	 * came to its port need their segments. */
+	struct homa_list of;
+	/* The user who pays for it, and its place in homad_tcp_ports.held. Only the slow path
+	 * uses them. */
+	struct homad_user *user;
+	struct homa_list held;
+	/* The socket that holds the port. Until the listener has ended only the slow path uses
+	 * it. */
+	int fd;
+	/* The next listener in the stacks homad_tcp.deaf and homad_tcp.gone. */
+	struct homad_tcp_listener *next_deaf, *next_gone;
+};
+
+/** homad_listener_shared() - it has several holders, so that they have to ask. */
+bool homad_listener_shared(const struct homad_tcp_listener *listener);
+/** homad_listener_accept() - take what has come to it. */
+void homad_listener_accept(struct homad_thread *t,
+			   struct homad_tcp_listener *listener);
+/** homad_listener_end() - it takes no more connections. */
+void homad_listener_end(struct homad_thread *t,
+			struct homad_tcp_listener *listener);
+/** homad_listeners_accept() - take what has come to listeners. */
+void homad_listeners_accept(struct homad_thread *t);
+
+/* ---- what the slow path asks for by homad_call() ---- */
+
+/** homad_listener_begin() - @arg: struct homad_tcp_listener with @l.local, @l.port,
+ *  @l.backlog and @home set; -EADDRINUSE, -ESHUTDOWN. */
+int homad_listener_begin(struct homad_thread *t, void *arg);
+
+#endif
