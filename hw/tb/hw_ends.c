@@ -9,7 +9,8 @@
 
 #include "harness.h"
 
-/* What a host has handed to its device. */
+/* DATA with all its segments in one, or a control packet, that a host has handed to its
+ * device. */
 struct hw_queued {
 	struct hw_queued *next;
 	struct hw_out head;

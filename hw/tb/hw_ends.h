@@ -32,30 +32,36 @@ struct hw_out {
 	uint32_t length;
 };
 
-/* Make the hosts. @encap: Homa is sent in UDP to this port; 0: it is not. */
+/* Makes the hosts. @encap: the UDP port to which Homa is sent; 0: Homa is sent without
+ * UDP. */
 struct hw_ends *hw_ends_new(uint64_t seed, uint32_t rate_mbps, uint32_t mtu,
 			    bool v6, uint32_t encap);
-/* Host @client starts an RPC; 0, or a negative errno if the engine has no room for it. */
+/* Starts an RPC of host @client. Returns 0, or a negative errno if the engine has no room
+ * for the RPC. */
 int hw_ends_start(struct hw_ends *ends, uint32_t client, uint32_t request,
 		  uint32_t response);
-/* Has every RPC ended at both hosts? How many ended with their response? */
+/* The first function returns whether every RPC has ended at both hosts, the second the
+ * number of RPCs that ended with their response. */
 bool hw_ends_quiet(struct hw_ends *ends);
 uint32_t hw_ends_answered(struct hw_ends *ends);
-/* Let everything happen until @now, in ns. */
+/* Runs both hosts until @now, in ns. */
 void hw_ends_run(struct hw_ends *ends, uint64_t now);
-/* The present; and when something happens next, even if nothing comes. */
+/* The first function returns the present time, the second the time at which something
+ * happens next even if no packet comes, both in ns. */
 uint64_t hw_ends_now(struct hw_ends *ends);
 uint64_t hw_ends_next(struct hw_ends *ends);
-/* The device of @host has so many bytes waiting. */
+/* Tells host @host that @bytes bytes wait in its device. */
 void hw_ends_queued(struct hw_ends *ends, uint32_t host, uint64_t bytes);
-/* Write what is to be sent next to @buf, of 65,536 bytes; false: nothing. */
+/* Takes the next packet that is to be sent, and writes its bytes to @buf, which has room
+ * for 65,536. Returns false if there is none. */
 bool hw_ends_get(struct hw_ends *ends, struct hw_out *out, void *buf);
-/* A packet came at host @dst. */
+/* Gives a packet that has come to host @dst. */
 void hw_ends_put(struct hw_ends *ends, uint32_t src, uint32_t dst,
 		 uint32_t prio, const void *packet, uint32_t length);
-/* Number of DATA packets that were sent again. */
+/* Returns the number of DATA packets that were sent again. */
 uint64_t hw_ends_again(struct hw_ends *ends);
-/* When all is quiet: nothing may be left at any host. The memory of @ends is freed. */
+/* Checks, when all is quiet, that nothing is left at any host, and frees the memory of
+ * @ends. */
 void hw_ends_finish(struct hw_ends *ends);
 /* END cffi */
 

@@ -30,13 +30,12 @@ struct hw_decoded {
 	uint32_t level;
 };
 
-/* Decode @len bytes at @buf. */
+/* Decodes @len bytes at @buf. */
 void hw_decode(struct hw_decoded *out, const void *buf, uint32_t len);
 
-/*
- * The header of the segment @skip bytes after the begin of what @hdr begins, by the engine's
- * homa_tx_segment(): HOMA_DATA_HDR bytes into @out.
- */
+/* Writes HOMA_DATA_HDR bytes to @out: the header, as the engine's homa_tx_segment() makes
+ * it, of the segment that lies @skip bytes behind the begin of the DATA with the header
+ * @hdr. */
 void hw_segment(void *out, const void *hdr, uint32_t skip);
 /* END cffi */
 
