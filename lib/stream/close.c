@@ -9,10 +9,8 @@
 #include "stream_fork.h"
 #include "stream_impl.h"
 
-/*
- * The listener takes no more connections, and those that nobody has accepted are reset. Returns
- * false if homad will not name the listener any more.
- */
+/* Tells homad that the listener takes no more connections, and that those that nobody has
+ * accepted are reset. Returns false if homad will not name the listener any more. */
 static bool unlisten(struct homa_stream *listener)
 {
 	struct homa_stream_command command = {

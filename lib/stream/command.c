@@ -17,7 +17,7 @@
 #define YIELDS 1000u
 /* The number of events for which memory is taken when the first one is put aside. */
 #define KEPT_MIN 256u
-/* How long a thread sleeps between two looks. */
+/* The time that a thread sleeps between two looks, in ns. */
 #define NAP_NS 200000
 
 void homa_streams_lose(struct homa_streams *ctx)
@@ -26,7 +26,7 @@ void homa_streams_lose(struct homa_streams *ctx)
 
 	if (__atomic_exchange_n(&ctx->gone, 1, __ATOMIC_SEQ_CST))
 		return;
-	/* homad may live, and shall know that nobody listens any more. */
+	/* homad may be alive, and shall see that nobody listens at this end any more. */
 	shutdown(ctx->att->sock, SHUT_RDWR);
 	/* The descriptor stays readable, so that all threads that sleep wake up. */
 	if (write(ctx->nudge_fd, &value, sizeof(value)) < 0)

@@ -15,7 +15,7 @@
 #include "stream_impl.h"
 
 #define PAGE ((u64)4096)
-/* How often homad is asked for a ticket while it says -EAGAIN. */
+/* The most times that homad is asked for a ticket while it answers -EAGAIN. */
 #define TRIES 20
 
 /* ---- the parent ---- */

@@ -84,8 +84,8 @@ int homa_streams_after_exec(struct homa_streams **out, const char *path,
 /** homa_stream_is_shared() - do other processes have the stream, too? */
 bool homa_stream_is_shared(const struct homa_stream *stream);
 
-/** homa_stream_is_full() - have so many bytes arrived that no more may come until some are read?
- *  While the buffer grows, which it does when it is nearly full, this may be true for a moment. */
+/** homa_stream_is_full() - tell whether no more bytes may come until some are read While the
+ *  buffer grows, which it does when it is nearly full, this may be true for a moment. */
 bool homa_stream_is_full(struct homa_stream *stream);
 
 /** homa_streams_settle() - wait until homad has heard of all listeners that were closed or shut

@@ -204,9 +204,11 @@ struct homa_streams {
 	bool armed, signalled;
 	/* All streams have got the news that homad has ended. */
 	bool mourned;
-	/* A thread in homa_streams_wait() looks for events before it sleeps. It is atomic. */
+	/* True while a thread in homa_streams_wait() looks for events before it sleeps. It
+	 * is atomic. */
 	bool spinning;
-	/* How long that thread looks; only it uses this. */
+	/* How long that thread looks for events before it sleeps; no other thread uses
+	 * this. */
 	struct homa_spin spin;
 	/* The number of calls of homa_streams_poll() that found nothing. */
 	u32 vain;
@@ -253,7 +255,7 @@ void homa_streams_kick(struct homa_streams *ctx, u32 why);
  *  command before it has room for events. */
 int homa_streams_command(struct homa_streams *ctx,
 			 const struct homa_stream_command *command);
-/** homa_streams_command_looking() - the same for a caller that has @look. */
+/** homa_streams_command_looking() - do the same for a caller that has @look. */
 int homa_streams_command_looking(struct homa_streams *ctx,
 				 const struct homa_stream_command *command);
 /** homa_streams_release_events() - let homad use the entries of the event ring again that were
@@ -265,7 +267,7 @@ void homa_streams_release_events(struct homa_streams *ctx);
 void homa_streams_pause(struct homa_streams *ctx, u32 *turns);
 /** homa_stream_tell() - give homad a command about a stream that has a slot. */
 int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op);
-/** homa_stream_tell_looking() - the same for a caller that has @look. */
+/** homa_stream_tell_looking() - do the same for a caller that has @look. */
 int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op,
 			     u32 value);
 /** homa_stream_ring() - tell homad that positions of the stream have moved. */
@@ -348,7 +350,7 @@ void homa_stream_see_rx(struct homa_stream *stream,
  *  needs. Only the writer calls it. */
 void homa_stream_see_tx(struct homa_stream *stream,
 			struct homa_stream_view *view, u32 *used);
-/** homa_stream_look_tx() - the same for a caller that is not the writer. */
+/** homa_stream_look_tx() - do the same for a caller that is not the writer. */
 void homa_stream_look_tx(struct homa_stream *stream,
 			 struct homa_stream_view *view, u32 *used);
 /** homa_stream_is_shut() - has one of the processes that have the stream said that no more is

@@ -11,9 +11,10 @@
 #include "homa_clock.h"
 #include "stream_impl.h"
 
-/* A thread that never sleeps checks this often whether homad lives. */
+/* The time after which a thread that never sleeps checks again whether homad lives, in
+ * ns. */
 #define CHECK_NS 5000000u
-/* It looks at the clock for that after so many calls that found nothing. */
+/* The number of calls that find nothing between two looks at the clock for CHECK_NS. */
 #define VAIN_CALLS 64u
 #define NEVER (~(u64)0)
 
