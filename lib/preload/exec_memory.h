@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include "stream_fork.h"
 
-/* The memfd is looked for among so many descriptors from homa_pl_exec_fd() on. */
+/* The number of descriptors, from homa_pl_exec_fd() on, among which the memfd is looked
+ * for. */
 #define HOMA_PL_EXEC_FDS 24
 #define HOMA_PL_EXEC_SEALS \
 	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)

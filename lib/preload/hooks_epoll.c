@@ -13,7 +13,7 @@
 #include "tcp.h"
 
 #define OUT_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
-/* A wait is cut into slices of so long while a port is still the parent's. */
+/* The longest slice of a wait, in ms, while a port still belongs to the parent process. */
 #define SLICE_MS 20
 
 static int epoll_real(int epfd, int op, int fd, struct epoll_event *event)
@@ -131,7 +131,8 @@ static int64_t from_ms(int ms)
 	return ms < 0 ? -1 : ms * 1000000ll;
 }
 
-/* Is @s, which was found and may be NULL, an epoll set with TCP sockets? If not, let go of it. */
+/* Returns whether @s, which was found and may be NULL, is an epoll set with TCP sockets. If
+ * it is not, the reference to @s is dropped. */
 static bool has_streams(struct homa_pl_sock *s)
 {
 	if (s && s->set)

@@ -17,7 +17,7 @@
 #include "hook.h"
 #include "tcp.h"
 
-/* A wait is cut into slices of so long while a port is still the parent's. */
+/* The longest slice of a wait, in ns, while a port still belongs to the parent process. */
 #define SLICE_NS 20000000
 /* Lists with more descriptors are compared with the limit of open files. */
 #define MANY 1000

@@ -18,7 +18,8 @@
 #include "../../abi/homa_encap.h"
 #include "internal.h"
 
-/* How many ns a child of fork() waits at once while its parent has the port. */
+/* The longest slice of a wait, in ns, in a child of fork() while its parent still has the
+ * port. */
 #define FORKED_SLICE 20000000
 
 /* struct receipt - one call of recvmsg() */
@@ -71,7 +72,7 @@ void homa_pl_wake_returned(struct homa_pl_sock *s)
 	syscall(SYS_futex, &s->returned, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
 }
 
-/* How long the call may still wait, in ns; -1 for ever, 0 not at all. */
+/* Returns how long the call may still wait, in ns; -1 for ever, 0 not at all. */
 static int64_t left(const struct receipt *r)
 {
 	int64_t now;

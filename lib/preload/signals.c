@@ -29,7 +29,8 @@
 #include "real.h"
 #include "pl_signals.h"
 
-/* There are so many copies of what is known of a signal, as readers may still use an old one. */
+/* The number of copies of what is known of a signal. There are several because readers may
+ * still use an old one. */
 #define COPIES 4
 
 __thread struct homa_pl_signals homa_pl_signals = { .wake_fd = -1 };

@@ -52,7 +52,8 @@ struct homa_pl_tcp {
 	bool peer_first;
 	/* A set of HOMA_STREAM_NODELAY, CORK, KEEPALIVE, and RESET (SO_LINGER with 0 s). */
 	unsigned int options;
-	/* How long close() waits until the peer has everything (SO_LINGER), in ns; -1 for ever. */
+	/* The longest time that close() waits until the peer has everything (SO_LINGER), in
+	 * ns; -1 for ever. */
 	int64_t linger;
 	/* The number of bytes of SO_RCVLOWAT. */
 	size_t least;
@@ -75,7 +76,8 @@ struct homa_pl_wanted {
 	struct homa_pl_sock *s;
 	/* HOMA_STREAM_*; one of them is enough. */
 	unsigned int bits;
-	/* If the stream is ready to be read only, the thread waits for so many bytes. */
+	/* The number of bytes for which the thread waits, if it waits until the stream can
+	 * be read and for nothing else. */
 	size_t least;
 };
 

@@ -108,8 +108,8 @@ static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	return rc == -EAGAIN && tcp->shut_read ? 0 : rc;
 }
 
-/* How many bytes a call waits for: all that it wants to look at, or those of SO_RCVLOWAT, but not
- * for more than it has room for. */
+/* Returns the number of bytes for which a call waits: all that it wants to look at, or
+ * those of SO_RCVLOWAT, but not more than it has room for. */
 static size_t least_of(const struct homa_pl_sock *s, size_t wanted, int flags)
 {
 	if (flags & MSG_WAITALL)
@@ -151,7 +151,8 @@ static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	return rc;
 }
 
-/* Read until @iov is full (MSG_WAITALL). Who has something is content with it after a signal. */
+/* Read until @iov is full (MSG_WAITALL). After a signal, a call that has read something
+ * returns that. */
 static ssize_t read_all(struct homa_pl_sock *s, const struct iovec *iov, int n,
 			int flags, int64_t until, struct iovec *rest)
 {
@@ -276,8 +277,8 @@ static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov, int n
 	return rc;
 }
 
-/* Write what is left behind @done bytes, and wait for room. Who has written something is content
- * with it after a signal. */
+/* Write what is left behind @done bytes, and wait for room. After a signal, a call that has
+ * written something returns that. */
 static ssize_t write_rest(struct homa_pl_sock *s, const struct iovec *iov,
 			  int n, size_t done, struct iovec *rest)
 {
@@ -342,7 +343,7 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 		return -EOPNOTSUPP;
 	wanted = total(iov, n);
 	rc = tell_once(s, write_once(s, iov, n), -EPIPE);
-	/* A reset after the peer's end means that it does not read any more. */
+	/* A reset after the peer's end means that the peer does not read any more. */
 	if (rc == -ECONNRESET &&
 	    (homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF))
 		rc = -EPIPE;

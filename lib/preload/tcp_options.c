@@ -132,7 +132,8 @@ static int state_of_end(unsigned int ready, bool unacked, bool peer_first)
 {
 	if (!(ready & HOMA_STREAM_EOF))
 		return unacked ? TCP_FIN_WAIT1 : TCP_FIN_WAIT2;
-	/* The kernel tells of no TIME_WAIT, as that is not the socket's any more. */
+	/* The kernel reports no TIME_WAIT, as a connection in that state does not belong to
+	 * the socket any more. */
 	if (!unacked)
 		return TCP_CLOSE;
 	return peer_first ? TCP_LAST_ACK : TCP_CLOSING;

@@ -264,11 +264,10 @@ static int read_table_size(void)
 	return line ? atoi(line + sizeof("\nFDSize:") - 1) : -1;
 }
 
-/*
- * How many bits of sets of @n bits the kernel would look at. Programs may say any number, and have
- * memory for fewer bits: the kernel stops at the size of its table of descriptors. Where /proc does
- * not tell that, -1 is returned for more than there may be descriptors.
- */
+/* Returns the number of bits of sets of @n bits that the kernel would look at. Programs may
+ * say any number, and have memory for fewer bits: the kernel stops at the size of its table
+ * of descriptors. Where /proc does not tell that, -1 is returned for more than there may be
+ * descriptors. */
 static int bits_of_sets(int n)
 {
 	struct rlimit most;

@@ -19,9 +19,9 @@
 #include "real.h"
 
 #define NEWS 64 /* streams with news that are taken at once */
-/* A buffer that does not grow for so long stays as it is. */
+/* The time after which a buffer that has not grown is taken to keep its size, in ns. */
 #define GROWS_NS 50000000
-/* With so many bytes it does not grow before some are read. */
+/* The number of bytes from which on a full buffer does not grow before some are read. */
 #define USUAL_BYTES 32768
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,7 +35,8 @@ static struct homa_streams *context;
 static unsigned int context_generation;
 /* @context was set, maybe to NULL. It is atomic. */
 static bool context_tried;
-/* homad has ended: all streams have failed, and it signals no more. It is atomic. */
+/* True if homad has ended: all streams have failed, and homad does not signal any more. It
+ * is atomic. */
 static bool lost;
 
 /* With initial-exec nothing is allocated when a signal handler is the first to look. */
