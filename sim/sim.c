@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "sim_transport.h"
+#include "software.h"
 
 #define DIGEST_START 0xcbf29ce484222325ull
 #define DIGEST_PRIME 0x100000001b3ull
@@ -49,6 +50,7 @@ void sim_config_default(struct sim_config *cfg)
 	cfg->warmup_ps = 5 * SIM_MS;
 	cfg->measure_ps = 20 * SIM_MS;
 	cfg->drain_ps = 1000 * SIM_MS;
+	sim_costs_default(&cfg->software);
 	homa_params_default(&cfg->homa);
 }
 
@@ -70,6 +72,10 @@ static int sim_prepare(struct sim *sim, char *err, size_t errlen)
 	res = sim_net_build(sim, err, errlen);
 	if (res)
 		return res;
+	if (cfg->software.cores && !cfg->transport->packetless && sim_software_new(sim)) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
 	res = cfg->transport->start(sim);
 	if (res)
 		snprintf(err, errlen, "%s could not start: %s", cfg->transport->name,
@@ -99,6 +105,7 @@ void sim_free(struct sim *sim)
 	if (!sim)
 		return;
 	sim->cfg.transport->stop(sim);
+	sim_software_free(sim);
 	sim_net_free(sim);
 	sim_agenda_free(sim->agenda);
 	while (sim->msg_slabs) {
@@ -174,6 +181,13 @@ void sim_msg_put(struct sim *sim, struct sim_msg *msg)
 	}
 }
 
+/* The system call that sends @msg is over. */
+static void msg_called(struct sim *sim, struct sim_msg *msg)
+{
+	sim->cfg.transport->send(sim, &sim->hosts[msg->src], msg);
+	sim_msg_put(sim, msg);
+}
+
 void sim_send(struct sim *sim, struct sim_msg *msg)
 {
 	struct sim_tap *tap;
@@ -183,6 +197,11 @@ void sim_send(struct sim *sim, struct sim_msg *msg)
 	for (tap = sim->taps; tap; tap = tap->next)
 		if (tap->started)
 			tap->started(tap->arg, sim, msg);
+	if (unlikely(sim->cores)) {
+		sim_msg_get(msg);
+		sim_software_send(sim, msg, msg_called);
+		return;
+	}
 	sim->cfg.transport->send(sim, &sim->hosts[msg->src], msg);
 }
 
@@ -191,18 +210,12 @@ static void sim_digest(struct sim *sim, u64 word)
 	sim->digest = (sim->digest ^ word) * DIGEST_PRIME;
 }
 
-void sim_delivered(struct sim *sim, struct sim_msg *msg, const struct sim_pkt *last)
+/* The application has @msg. */
+static void msg_taken(struct sim *sim, struct sim_msg *msg)
 {
 	struct sim_tap *tap;
 
-	if (msg->delivered)
-		return;
-	msg->delivered = true;
 	msg->done = sim->now;
-	if (last) {
-		msg->wait_ps = last->wait_ps;
-		msg->lag_ps = last->lag_ps;
-	}
 	sim->counts.msgs_delivered++;
 	sim->counts.bytes_delivered += msg->length;
 	sim_digest(sim, msg->serial);
@@ -212,6 +225,29 @@ void sim_delivered(struct sim *sim, struct sim_msg *msg, const struct sim_pkt *l
 			tap->delivered(tap->arg, sim, msg);
 	if (sim->on_delivered)
 		sim->on_delivered(sim, msg);
+}
+
+static void msg_received(struct sim *sim, struct sim_msg *msg)
+{
+	msg_taken(sim, msg);
+	sim_msg_put(sim, msg);
+}
+
+void sim_delivered(struct sim *sim, struct sim_msg *msg, const struct sim_pkt *last)
+{
+	if (msg->delivered)
+		return;
+	msg->delivered = true;
+	if (last) {
+		msg->wait_ps = last->wait_ps;
+		msg->lag_ps = last->lag_ps;
+	}
+	if (likely(!sim->cores)) {
+		msg_taken(sim, msg);
+		return;
+	}
+	sim_msg_get(msg);
+	sim_software_recv(sim, msg, msg_received);
 }
 
 void sim_failed(struct sim *sim, struct sim_msg *msg, int error)

@@ -4,6 +4,7 @@
  * engine or a model of a protocol that Homa is compared with.
  *
  *	event.h          time, what happens when
+ *	software.h       what hosts' software costs, on their cores
  *	net.h            packets, ports, queues, switches, topologies
  *	sim_transport.h  what a protocol offers to the simulator
  *	traffic.h        who sends what to whom when, and what becomes of it
@@ -18,6 +19,7 @@
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
 
+#include "costs.h"
 #include "event.h"
 #include "homa_engine.h"
 #include "net.h"
@@ -90,6 +92,7 @@ struct sim_failure {
  * @incast: number of senders of an incast burst; 0: there are no bursts.
  * @incast_bytes: bytes that each of them sends in a burst.
  * @incast_ps: time from one burst to the next, ps.
+ * @software: hosts' cores and what their software costs; all zero: nothing.
  * @homa: settings of the engine, if @transport is Homa.
  * @option: settings of @transport, in the order of sim_transport.options.
  */
@@ -123,6 +126,7 @@ struct sim_config {
 	u32 incast;
 	u32 incast_bytes;
 	u64 incast_ps;
+	struct sim_software software;
 	struct homa_params homa;
 	u64 option[SIM_MAX_OPTIONS];
 };
@@ -249,6 +253,7 @@ struct sim_counts {
  * @num_nodes: number of nodes, hosts first.
  * @num_ports: number of ports.
  * @net: state of the network, for the files of sim/net only.
+ * @cores: cores of the hosts; NULL: software is not modelled.
  * @free_pkts: free slots of packets.
  * @free_msgs: free slots of messages.
  * @msg_slabs: memory of all slots of messages.
@@ -278,6 +283,7 @@ struct sim {
 	struct sim_port *ports;
 	u32 num_nodes, num_ports;
 	struct sim_net *net;
+	struct sim_cores *cores;
 	struct sim_pkt *free_pkts;
 	struct sim_msg *free_msgs;
 	struct msg_slab *msg_slabs;

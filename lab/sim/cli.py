@@ -17,6 +17,7 @@ _HEADINGS = {
     "protocol": "Protocol",
     "traffic": "Traffic",
     "network": "Network",
+    "software": "Software of hosts",
     "time": "Simulated time",
     "": "Output",
 }

@@ -103,6 +103,17 @@ def _protocol() -> list[Flag]:
     ]  # fmt: skip
 
 
+def _software() -> list[Flag]:
+    g = "software"
+    return [
+        Flag("cores", "int", "cores of each host, on which its software queues", "software only takes time", g,
+             low=1, high=256),
+        Flag("cost", "setting", "NAME=VALUE, what software costs; --list shows them", "", g, many=True),
+        Flag("offload", "choice", "what the network card does for its host", "none", g,
+             ("none", "rss", "lso", "lro", "rss+lso", "rss+lro", "lso+lro", "all")),
+    ]  # fmt: skip
+
+
 def _time() -> list[Flag]:
     g = "time"
     return [
@@ -117,9 +128,9 @@ def _time() -> list[Flag]:
 
 
 FLAGS: dict[str, Flag] = {
-    flag.name: flag for part in (_protocol, _traffic, _network, _time) for flag in part()
+    flag.name: flag for part in (_protocol, _traffic, _network, _software, _time) for flag in part()
 }
-GROUPS = ("protocol", "traffic", "network", "time")
+GROUPS = ("protocol", "traffic", "network", "software", "time")
 
 
 def check(flag: Flag, value: object) -> str:

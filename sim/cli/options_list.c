@@ -115,6 +115,25 @@ static cJSON *flags_json(void)
 	return list;
 }
 
+static cJSON *costs_json(void)
+{
+	cJSON *list = cJSON_CreateArray(), *item;
+	u32 i;
+
+	for (i = 0; i < SIM_COSTS; i++) {
+		item = cJSON_CreateObject();
+		cJSON_AddStringToObject(item, "name", sim_costs[i].name);
+		cJSON_AddNumberToObject(item, "default", (double)sim_costs[i].value);
+		cJSON_AddNumberToObject(item, "min", (double)sim_costs[i].min);
+		cJSON_AddNumberToObject(item, "max", (double)sim_costs[i].max);
+		cJSON_AddStringToObject(item, "unit", sim_costs[i].unit);
+		cJSON_AddStringToObject(item, "text", sim_costs[i].text);
+		cJSON_AddStringToObject(item, "source", sim_costs[i].source);
+		cJSON_AddItemToArray(list, item);
+	}
+	return list;
+}
+
 int sim_options_list(void)
 {
 	cJSON *json = cJSON_CreateObject(), *list;
@@ -125,6 +144,7 @@ int sim_options_list(void)
 	list = cJSON_AddArrayToObject(json, "protocols");
 	for (i = 0; sim_transports[i]; i++)
 		cJSON_AddItemToArray(list, protocol_json(sim_transports[i]));
+	cJSON_AddItemToObject(json, "costs", costs_json());
 	cJSON_AddItemToObject(json, "flags", flags_json());
 	res = homa_json_write(json, "-", err, sizeof(err));
 	cJSON_Delete(json);

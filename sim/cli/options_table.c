@@ -90,6 +90,7 @@ BYTES_FLAG(set_ecn, "ecn", cfg.ecn_bytes)
 NUMBER_FLAG(set_hosts, "hosts", hosts, 2, 65535)
 NUMBER_FLAG(set_per_rack, "hosts-per-rack", per_rack, 1, 65535)
 NUMBER_FLAG(set_trim, "trim-packets", cfg.trim_packets, 1, 1000000)
+NUMBER_FLAG(set_cores, "cores", cfg.software.cores, 1, 256)
 NUMBER_FLAG(set_mtu, "mtu", cfg.mtu, 256, 9216)
 TEXT_FLAG(set_json, json)
 TEXT_FLAG(set_trace, trace)
@@ -320,6 +321,37 @@ static int set_fail(struct sim_options *o, const char *arg, ERR)
 	return 0;
 }
 
+static int set_cost(struct sim_options *o, const char *arg, ERR)
+{
+	const char *equals = strchr(arg, '=');
+	char name[64];
+	u64 value;
+
+	if (!equals || (size_t)(equals - arg) >= sizeof(name))
+		return complain(err, errlen, "cost", arg, "NAME=VALUE");
+	memcpy(name, arg, (size_t)(equals - arg));
+	name[equals - arg] = '\0';
+	if (sim_parse_number(equals + 1, UINT32_MAX, &value) &&
+	    sim_cost_set(&o->cfg.software, name, value))
+		return 0;
+	return complain(err, errlen, "cost", arg,
+			"a cost and a value that it can have; --list shows them all");
+}
+
+static int set_offload(struct sim_options *o, const char *arg, ERR)
+{
+	static const char *const words[] = { "none",	"rss", "lso",
+					     "rss+lso", "lro", "rss+lro",
+					     "lso+lro", "all", NULL };
+	int n = choice(arg, words);
+
+	if (n < 0)
+		return complain(err, errlen, "offload", arg,
+				"one of none, rss, lso, lro, rss+lso, rss+lro, lso+lro, all");
+	o->cfg.software.offload = (u32)n; /* bits of enum sim_offload */
+	return 0;
+}
+
 static int set_progress(struct sim_options *o, const char *arg, ERR)
 {
 	u64 value;
@@ -452,6 +484,15 @@ const struct sim_flag sim_flags[] = {
 	{ "headers", "MODEL",
 	  "sigcomm18: header sizes of that study; true: the real ones (preset's)",
 	  set_headers },
+	{ "SOFTWARE OF HOSTS", NULL, NULL, NULL },
+	{ "cores", "N",
+	  "of each host, on which its software queues (software only takes time)",
+	  set_cores },
+	{ "cost", "NAME=VALUE", "a cost of software, may be repeated; --list has all",
+	  set_cost },
+	{ "offload", "WHICH",
+	  "what the network card does: none, all, or rss, lso, lro joined by + (none)",
+	  set_offload },
 	{ "RESULT", NULL, NULL, NULL },
 	{ "json", "FILE",
 	  "write the whole result (-: standard output) instead of a summary", set_json },

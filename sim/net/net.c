@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "net_impl.h"
+#include "software.h"
 
 void sim_net_stats_reset(struct sim *sim)
 {
@@ -192,6 +193,8 @@ static void host_pull(struct sim *sim, struct sim_port *port)
 	for (tap = sim->taps; tap; tap = tap->next)
 		if (tap->sent)
 			tap->sent(tap->arg, sim, pkt);
+	if (unlikely(sim->cores))
+		sim_software_tx(sim, pkt);
 	port_transmit(sim, port, pkt);
 	sim_event_add(sim->agenda, &port->free, port->busy_until);
 }
@@ -257,7 +260,10 @@ static void pkt_at_host(struct sim *sim, struct sim_event *ev)
 	for (tap = sim->taps; tap; tap = tap->next)
 		if (tap->received)
 			tap->received(tap->arg, sim, pkt);
-	sim->cfg.transport->rx(sim, host, pkt);
+	if (unlikely(sim->cores))
+		sim_software_rx(sim, pkt);
+	else
+		sim->cfg.transport->rx(sim, host, pkt);
 }
 
 static void pkt_at_switch(struct sim *sim, struct sim_event *ev)

@@ -432,6 +432,8 @@ static void add_sim(cJSON *json, struct sim *sim, const struct sim_report_run *r
 	metrics = cJSON_AddObjectToObject(item, "metrics");
 	if (sim->cfg.transport->metrics)
 		sim->cfg.transport->metrics(sim, put_metric, metrics);
+	if (sim->cores)
+		cJSON_AddItemToObject(item, "software", sim_software_json(sim));
 	add_run_counts(item, sim);
 	add_speed(item, sim, run);
 }

@@ -203,4 +203,9 @@ void sim_report_print(const cJSON *json);
 
 cJSON *sim_config_json(const struct sim *sim);
 
+/* ---- report_software.c ---- */
+
+/** sim_software_json() - costs of hosts' software and what of their cores it used */
+cJSON *sim_software_json(const struct sim *sim);
+
 #endif

@@ -47,6 +47,27 @@ def test_flags__are_the_programs() -> None:
     assert set(FLAGS) <= theirs
 
 
+def test_help__has_a_heading_for_every_flag(cli) -> None:
+    status, out, _ = cli("sim", "run", "--help")
+    assert status == 0 and "Software of hosts" in out
+    assert all(f"--{name}" in out for name in FLAGS)
+
+
+@pytest.mark.parametrize("protocol", ["homa", "tcp", "tas"])
+def test_cores__are_in_the_result(protocol: str) -> None:
+    cores = {"cores": 4, "offload": "rss+lso", "cost": ["poll=0", "mips=1200"], "load": 0.05}
+    one, two = (
+        program.run(specs.normal({**SMALL, "protocol": protocol, **cores})) for _ in range(2)
+    )
+    assert one["sim"]["digest"] == two["sim"]["digest"]
+    software = one["sim"]["software"]
+    assert software["cores"] == 4 and software["rss"] and not software["lro"]
+    assert software["costs"]["poll"] == 0 and software["costs"]["mips"] == 1200
+    used = software["cores_used"]
+    assert used["total"] == pytest.approx(sum(v for k, v in used.items() if k != "total"), abs=1e-5)
+    assert 0 < used["total"] < 4 and used["napi"] > 0 and used["wake"] > 0
+
+
 @pytest.mark.parametrize(
     "protocol", ["homa", "pfabric", "phost", "pias", "ndp", "tcp", "dctcp", "tas", "oracle"]
 )

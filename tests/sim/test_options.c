@@ -15,8 +15,8 @@ static char err[512];
 /* Parses a line of words separated by blanks. */
 static int parse(struct sim_options *o, const char *line)
 {
-	static char copy[512];
-	char *argv[64] = { "homa-sim" }, *word, *save = NULL;
+	static char copy[2048];
+	char *argv[96] = { "homa-sim" }, *word, *save = NULL;
 	int argc = 1;
 
 	snprintf(copy, sizeof(copy), "%s", line);
@@ -139,7 +139,7 @@ static void options__all_taken_in(void **state)
 	     "--port-buffer 100kb --shared-buffer 13mb --shared-alpha 0.5 --ecn 65kb "
 	     "--trim-packets 9 --loss 0.001 --mtu 3000 --headers true --mode rpc --workload w2 "
 	     "--cut 1mb --load 0.75 --load-kind payload --warmup 1ms --measure 2ms --drain 3ms "
-	     "--max-messages 99 --incast 32:20kb:1ms --seed 12345 --json - --progress 2");
+	     "--cores 20 --cost copy=16 --cost sleep=0 --offload rss+lro --max-messages 99 --incast 32:20kb:1ms --seed 12345 --json - --progress 2");
 	assert_int_equal(o.cfg.topology, SIM_ONE_SWITCH);
 	assert_int_equal(o.cfg.hosts, 40);
 	assert_int_equal(o.cfg.host_mbps, 25000);
@@ -163,6 +163,11 @@ static void options__all_taken_in(void **state)
 	assert_int_equal(o.cfg.warmup_ps, SIM_MS);
 	assert_int_equal(o.cfg.measure_ps, 2 * SIM_MS);
 	assert_int_equal(o.cfg.drain_ps, 3 * SIM_MS);
+	assert_int_equal(o.cfg.software.cores, 20);
+	assert_int_equal(o.cfg.software.cost[SIM_COST_COPY], 16);
+	assert_int_equal(o.cfg.software.cost[SIM_COST_SLEEP], 0);
+	assert_int_equal(o.cfg.software.offload,
+			 SIM_OFFLOAD_RSS | SIM_OFFLOAD_LRO);
 	assert_int_equal(o.cfg.max_messages, 99);
 	assert_int_equal(o.cfg.incast, 32);
 	assert_int_equal(o.cfg.incast_bytes, 20000);
@@ -239,6 +244,11 @@ static void options__recording_is_measured_whole(void **state)
 static const struct {
 	const char *line, *says;
 } bad[] = {
+	{ "--cores 0", "a whole number from 1 to 256" },
+	{ "--cost copy", "NAME=VALUE" },
+	{ "--cost copies=8", "--list shows them all" },
+	{ "--cost mips=0", "a value that it can have" },
+	{ "--offload tso", "one of none, rss" },
 	{ "--lod 1", "unknown option '--lod'" },
 	{ "-x", "unexpected argument '-x'" },
 	{ "w4", "unexpected argument 'w4'" },

@@ -14,7 +14,8 @@
  * both engines forget the RPC (homa_rpc_forget()) and no packet says so.
  *
  * Where it simplifies: software takes the same time for every packet and is no
- * bottleneck; payload has no content; receive buffers never run out.
+ * bottleneck, unless the run has cores (sim/host); payload has no content;
+ * receive buffers never run out.
  */
 #include <errno.h>
 #include <stdlib.h>
