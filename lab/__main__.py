@@ -20,6 +20,7 @@ from lab.bench.cli import app as bench
 from lab.cluster import cli as cluster
 from lab.console import console
 from lab.errors import LabError, UsageError
+from lab.inventory.cli import check
 from lab.output import JSON_HELP, check_output, write_json
 from lab.sim.cli import sim
 from lab.tune.cli import tune
@@ -28,7 +29,16 @@ app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=
 app.add_typer(bench, name="bench")
 cluster.add_to(app)
 app.command()(tune)
-_LAB_ONLY = ("up", "down", "status", "run", "tune", "clean")  # ./homa knows them as ./homa lab NAME
+app.command("check")(check)
+_LAB_ONLY = (
+    "up",
+    "down",
+    "status",
+    "run",
+    "tune",
+    "check",
+    "clean",
+)  # ./homa knows them as ./homa lab NAME
 
 
 @app.callback()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Runs a script on many hosts at once over SSH, in a process of its own that has asyncssh.
+
+The wheels of requirements.txt are in a folder that only this process sees. It reads {"hosts": [...],
+"script": {name: text}} and writes for each host what came out, or why nothing did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.inventory.hosts import RealHost
+from lab.paths import BUILD, ROOT
+
+_REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+_FOLDER = BUILD / "inventory"
+_PIP_S = 300
+CONNECT_S, SCRIPT_S = 15, 30
+_MOST = 100_000  # characters of a host's answer
+
+
+def site() -> Path:
+    """The folder with the wheels, made if need be by the machine's own pip; LabError. One process
+    makes it, the others wait."""
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    folder = _FOLDER / "site"
+    stamp = folder / ".requirements"
+    wanted = f"{sys.version}\n{_REQUIREMENTS.read_text()}"
+    with (_FOLDER / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != wanted:
+            shutil.rmtree(folder, ignore_errors=True)
+            _install(folder)
+            stamp.write_text(wanted)
+    return folder
+
+
+def _install(folder: Path) -> None:
+    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--retries=1"]
+    words += ["--only-binary=:all:", "--timeout=30", "--disable-pip-version-check", "--no-input"]
+    words += ["--no-warn-script-location", "--target", str(folder), "-r", str(_REQUIREMENTS)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=_PIP_S, check=False)
+        why = "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["nothing"])[-1]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+    if why:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise LabError(f"pip cannot fetch asyncssh, which --inventory needs; it says: {why}")
+
+
+def ask(hosts: list[RealHost], scripts: dict[str, str]) -> dict[str, dict]:
+    """For each host, by name: {"out", "before", "after"} with the times, by our clock, at which its
+    script was sent and had ended; or {"problem"}."""
+    question = {"hosts": [host.__dict__ for host in hosts], "scripts": scripts}
+    done = subprocess.run(
+        [sys.executable, "-m", "lab.inventory.ssh"],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{site()}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise LabError(f"asyncssh cannot be used; its process says: {last}")
+    return json.loads(done.stdout)
+
+
+async def _one(host: dict, script: str) -> dict:
+    import asyncssh
+
+    files = {}
+    if host["key"]:
+        files["client_keys"] = [str(Path(host["key"]).expanduser())]
+    if host["known_hosts"]:
+        files["known_hosts"] = str(Path(host["known_hosts"]).expanduser())
+    where = f"{host['user']}@{host['ssh']} port {host['ssh_port']}"
+    try:
+        async with asyncssh.connect(
+            host["ssh"],
+            port=host["ssh_port"],
+            username=host["user"],
+            connect_timeout=CONNECT_S,
+            login_timeout=CONNECT_S,
+            **files,
+        ) as connection:
+            before = time.time()
+            run = connection.run("sh -s", input=script, check=False, errors="replace")
+            done = await asyncio.wait_for(run, SCRIPT_S)
+            return {"out": str(done.stdout)[:_MOST], "before": before, "after": time.time()}
+    except asyncssh.HostKeyNotVerifiable as error:
+        return {"problem": f"{where} shows a host key that known_hosts does not have ({error})"}
+    except asyncssh.PermissionDenied:
+        return {"problem": f"{where} does not accept the key"}
+    except TimeoutError:
+        return {"problem": f"{where} does not answer in time"}
+    except (OSError, asyncssh.Error, ValueError) as error:
+        return {"problem": f"{where} cannot be reached: {error}"}
+
+
+async def _all(question: dict) -> dict:
+    hosts = question["hosts"]
+    answers = [_one(host, question["scripts"][host["name"]]) for host in hosts]
+    found = await asyncio.gather(*answers)
+    return {host["name"]: answer for host, answer in zip(hosts, found, strict=True)}
+
+
+if __name__ == "__main__":
+    json.dump(asyncio.run(_all(json.load(sys.stdin))), sys.stdout)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""`./homa lab check --inventory`: the file, what is wrong with hosts, and real SSH in namespaces."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, needs_bench, needs_root
+from test_net import wait_until
+
+from lab.errors import LabError, UsageError
+from lab.inventory import hosts, preflight, ssh
+from lab.net import homad
+from lab.net.hosts import Lab
+from lab.paths import homa_bench
+
+TEXT = """
+user = "root"
+interface = "eth0"
+priorities = 8
+
+[[host]]
+name = "one"
+address = "10.9.0.1"
+
+[[host]]
+address = "10.9.0.2"
+ssh = "two.example"
+ssh_port = 2222
+key = "~/.ssh/lab key"
+"""
+
+
+def _load(tmp_path: Path, text: str) -> hosts.Inventory:
+    file = tmp_path / "hosts.toml"
+    file.write_text(text)
+    return hosts.load(file)
+
+
+def test_file__hosts_have_what_is_said_above_them(tmp_path: Path) -> None:
+    found = _load(tmp_path, TEXT)
+    one, two = found.hosts
+    assert (one.name, one.ssh, one.ssh_port, one.interface) == ("one", "10.9.0.1", 22, "eth0")
+    assert (two.name, two.ssh_port, two.key) == ("two.example", 2222, "~/.ssh/lab key")
+    assert (found.priorities, found.mtu) == (8, 1500)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "remedy"),
+    [
+        ("priorities = 8", "", "does not say priorities"),
+        ("priorities = 8", "priorities = 9", "1 to 8"),
+        ("priorities = 8", "priorities = true", "1 to 8"),
+        ("priorities = 8", "priority = 8", "'priority'"),
+        ('interface = "eth0"', "", "interface"),
+        ('interface = "eth0"', 'interface = "eth0; reboot"', "cannot be"),
+        ('interface = "eth0"', 'interface = "../x"', "cannot be"),
+        ('user = "root"', 'user = "-oProxyCommand=x"', "cannot be"),
+        ("10.9.0.2", "10.9.0.1", "two hosts have the address"),
+        ("10.9.0.2", "10.9.0.256", "not an IP address"),
+        ("10.9.0.2", "fc00::2", "one kind"),
+        ("2222", "0", "1 to 65535"),
+        ('ssh = "two.example"', "ssh = 7", "cannot be"),
+        ("[[host]]", "[[hosts]]", "'hosts'"),
+        ("priorities = 8", "priorities = ", "not TOML"),
+    ],
+)
+def test_file__wrong(tmp_path: Path, old: str, new: str, remedy: str) -> None:
+    assert old in TEXT
+    with pytest.raises(UsageError, match=remedy):
+        _load(tmp_path, TEXT.replace(old, new))
+
+
+def test_file__missing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        hosts.load(tmp_path / "none.toml")
+
+
+GOOD = {
+    "clock": "1000.005",
+    "user": "0",
+    "mtu": "1500",
+    "state": "up",
+    "addresses": "10.9.0.1/24 10.9.0.2/24 fe80::1/64",
+    "homa-bench": "homa-bench 1 (aa)",
+    "homad": "homad 1 (bb)",
+}
+
+
+def _answer(**changed: str) -> dict:
+    values = {**GOOD, **{name.replace("_", "-"): value for name, value in changed.items()}}
+    text = "Welcome!\n" + "".join(f"{name}={value}\n" for name, value in values.items())
+    return {"out": text, "before": 1000.0, "after": 1000.1}
+
+
+def test_preflight__nothing_is_wrong(tmp_path: Path) -> None:
+    found = {"one": _answer(), "two.example": _answer()}
+    assert preflight.problems(_load(tmp_path, TEXT), found) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (_answer(user="1000"), "not root"),
+        (_answer(mtu="9000"), "MTU 9000; the inventory says 1500"),
+        (_answer(mtu=""), "no interface eth0"),
+        (_answer(state="down"), "is down, not up"),
+        (_answer(addresses="10.9.0.11/24 x"), "does not have the address 10.9.0.1"),
+        (_answer(clock="1000.3"), "at least 0.200 s ahead of"),
+        (_answer(clock="999.5"), "at least 0.500 s behind"),
+        (_answer(clock="1000.N"), "does not tell the time"),
+        (_answer(homad=""), "/usr/bin/homad is missing"),
+        (_answer(homa_bench="homa-bench 1 (cc)"), "homa-bench is not the same everywhere"),
+        ({"problem": "it is asleep"}, "it is asleep"),
+        ({"out": "", "before": 0.0, "after": 0.0}, "missing"),
+    ],
+)
+def test_preflight__says_what_is_wrong(tmp_path: Path, answer: dict, said: str) -> None:
+    found = {"one": answer, "two.example": _answer()}
+    assert any(said in line for line in preflight.problems(_load(tmp_path, TEXT), found))
+
+
+def test_script__asks_with_names_that_the_shell_does_not_read(tmp_path: Path) -> None:
+    found = _load(tmp_path, TEXT.replace('user = "root"', 'folder = "/x/$(reboot)\'"'))
+    text = preflight.script(found.hosts[0])
+    done = subprocess.run(["sh", "-n"], input=text, text=True, check=False, capture_output=True)
+    assert done.returncode == 0 and "'/x/$(reboot)'\"'\"'/homad'" in text
+
+
+def _sshd() -> str:
+    """The SSH server, or a skip with the reason."""
+    program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if not program or not shutil.which("ssh-keygen"):
+        pytest.skip("sshd is not installed (package openssh-server)")
+    try:
+        ssh.site()
+    except LabError as error:
+        pytest.skip(str(error))
+    return program
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Iterator[tuple[Path, Lab]]:
+    """Two hosts with sshd in them, and the inventory; we are in a third network that sees both."""
+    program = _sshd()
+    for name in ("host", "user"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]
+        subprocess.run(words, check=True)
+    (tmp_path / "authorized").write_text((tmp_path / "user.pub").read_text())
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    shutil.copy(homa_bench(), folder / "homa-bench")
+    shutil.copy(homad.program(), folder / "homad")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    text = (
+        f'user = "root"\nkey = "{tmp_path}/user"\nknown_hosts = "{tmp_path}/known"\n'
+        f'interface = "eth0"\nfolder = "{folder}"\npriorities = 8\n'
+    )
+    key = " ".join((tmp_path / "host.pub").read_text().split()[:2])
+    running = []
+    with Lab() as lab:
+        for number, host in enumerate(lab.pair(), 1):
+            text += f'[[host]]\nname = "h{number}"\naddress = "{host.address}"\n'
+            with (tmp_path / "known").open("a") as known:
+                known.write(f"{host.address} {key}\n")
+            options = [
+                f"ListenAddress={host.address}",
+                f"HostKey={tmp_path}/host",
+                f"AuthorizedKeysFile={tmp_path}/authorized",
+                "StrictModes=no",
+                "UsePAM=no",
+                "PermitRootLogin=yes",
+                f"PidFile={tmp_path}/pid{number}",
+            ]
+            words = [program, "-D", "-e", "-f", "/dev/null"]
+            words += [word for option in options for word in ("-o", option)]
+            with (tmp_path / f"log{number}").open("w") as log:
+                running.append(subprocess.Popen(host.command(words), stderr=log))
+        logs = [tmp_path / "log1", tmp_path / "log2"]
+        wait_until(lambda: all("listening" in log.read_text() for log in logs))
+        (tmp_path / "hosts.toml").write_text(text)
+        yield tmp_path / "hosts.toml", lab
+        for one in running:
+            one.terminate()
+            one.wait()
+
+
+def _check(lab: Lab, file: Path) -> tuple[int, str]:
+    """The command, run in the first host, which reaches itself and the second."""
+    words = ["ip", "netns", "exec", f"{lab.prefix}a", sys.executable, "-m", "lab", "check"]
+    done = subprocess.run(
+        [*words, "--inventory", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@needs_root
+@needs_bench
+def test_check__hosts_over_ssh(network: tuple[Path, Lab]) -> None:
+    file, lab = network
+    status, said = _check(lab, file)
+    assert status == 0 and "2 hosts are ready" in said, said
+    good = file.read_text()
+    file.write_text(good.replace("priorities = 8", "priorities = 8\nmtu = 9000"))
+    known = file.with_name("known")
+    lines = known.read_text().splitlines()
+    known.write_text(lines[0] + "\n")
+    status, said = _check(lab, file)
+    assert status == 1 and "h1: eth0 has MTU 1500; the inventory says 9000." in said
+    assert "h2: root@10.9.0.2 port 22 shows a host key" in said, said
+    known.write_text("\n".join(lines) + "\n")
+    file.with_name("authorized").write_text("")
+    status, said = _check(lab, file)
+    assert status == 1 and "does not accept the key" in said and "Traceback" not in said
