@@ -50,7 +50,7 @@
 #define HOMA_SVC_SLOTS 65536u
 #define HOMA_SVC_ROUTES 256u /* destinations a ring knows to be reachable */
 #define HOMA_SVC_THREADS 64u /* threads whose ring is remembered */
-/* homad counts as dead if it has not answered after so many seconds. */
+/* The time after which a homad that has not answered counts as dead, in s. */
 #define HOMA_SVC_ANSWER_S 30
 /* The features that this library has, which it tells homad. */
 #define HOMA_SVC_FEATURES (HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_BELL)
@@ -94,7 +94,7 @@ struct homa_svc_att {
 	/* The memory, of @pool_bytes bytes, in which homad puts received messages. */
 	u8 *pool;
 	size_t pool_bytes;
-	/* @pool is mapped over memory that the application gave, and stays with it. */
+	/* True if @pool is mapped over memory that the application gave and will keep. */
 	bool lent;
 	/* An enum homa_svc_piece for each granule of the pool. A completion sets it under the
 	 * handle's lock, a release changes it under release_lock. homad's rings order the two for
@@ -203,11 +203,12 @@ struct homa_svc_coming {
 	struct homa_svc_att *att;
 	/* The last question to homad, an enum homa_ctl_op. */
 	u16 op;
-	/* homad was told which requests the handle takes; and to signal at homa_fd(). */
+	/* @listens: true if homad was told which requests the handle takes. @signals: true
+	 * if homad was told to signal at homa_fd(). */
 	bool listens, signals;
 	/* The value of homa_svc.fd_edges that homad was told. */
 	bool edges;
-	/* homa_fd() becomes readable when homad answers the last question. */
+	/* True if homa_fd() becomes readable when homad answers the last question. */
 	bool awaited;
 };
 
@@ -248,11 +249,11 @@ struct homa_svc {
 	struct homa_list waiters;
 	/* The thread that looks at the completion ring for all that wait, or NULL. */
 	struct homa_svc_waiter *poller;
-	/* The poller sleeps. */
+	/* True while the poller sleeps. */
 	bool blocked;
-	/* This says how long the poller looks before it sleeps. */
+	/* How long the poller looks before it sleeps. */
 	struct homa_spin spin;
-	/* The application wants the poller never to sleep. */
+	/* True if the application wants the poller never to sleep. */
 	bool never_sleep;
 	/* The messages of each kind that nobody has taken, and the number of all of them. */
 	struct homa_list ready[HOMA_SVC_QUEUES];
@@ -273,8 +274,8 @@ struct homa_svc {
 	u32 fresh;
 	/* The number of own requests that homad allows. */
 	u32 max_rpcs;
-	/* The number of submission rings that homad looks at; of threads that got a ring; and for
-	 * each thread 1 + its ring. All are atomic. */
+	/* The number of submission rings that homad looks at; the number of threads that
+	 * got a ring; and for each thread 1 + its ring. All are atomic. */
 	u32 sqs;
 	u32 rings_assigned;
 	u8 ring_of[HOMA_SVC_THREADS];
@@ -284,8 +285,8 @@ struct homa_svc {
 	u64 numbers;
 
 	struct homa_gate release_lock __attribute__((aligned(64)));
-	/* Under @release_lock: the number of pieces put into the release ring so far; how many of
-	 * them homad was shown; and how many may wait to be shown. */
+	/* Under @release_lock: the number of pieces put into the release ring so far; the
+	 * number of those that homad was shown; and the most that may wait to be shown. */
 	u32 release_tail, release_shown, release_batch;
 	/* Under @release_lock: pieces that wait for room; the granule to look at next. */
 	u32 kept, kept_next;
@@ -300,9 +301,9 @@ struct homa_svc {
 	 * pool in bytes (0: homad's default), and its address (NULL: any). */
 	size_t rcvbuf;
 	void *region;
-	/* HOMA_OPEN_SHARED_PORT was given. */
+	/* True if HOMA_OPEN_SHARED_PORT was given. */
 	bool shared_port;
-	/* HOMA_OPEN_HANDOVER was given, or the handle came from another process. */
+	/* True if HOMA_OPEN_HANDOVER was given, or the handle came from another process. */
 	bool handover;
 	/* Under @ctl: the port that each new attachment binds, and its HOMA_CTL_LISTEN_*. */
 	u16 bound;
@@ -328,12 +329,12 @@ struct homa_svc {
 	/* @asks: calls that did not wait and found nothing; every 64th looks whether homad lives.
 	 * @vain: such receives since the last message; they say when to yield. */
 	u32 asks, vain;
-	/* @level_fd is readable. */
+	/* True if @level_fd is readable. */
 	bool level;
-	/* homad was asked to signal the next completion at @ready_fd. */
+	/* True if homad was asked to signal the next completion at @ready_fd. */
 	bool fd_armed;
-	/* The application wants homa_fd() to be signalled for each message, not to stay readable
-	 * while there are messages. */
+	/* True if the application wants homa_fd() to be signalled for each message, and not
+	 * to stay readable while there are messages. */
 	bool fd_edges;
 
 	/* Links it into the list of this process's handles. */
@@ -379,11 +380,11 @@ void homa_svc_kick(struct homa_svc *c, struct homa_svc_att *att);
 /** homa_svc_attach() - make an attachment; on failure @err gets a sentence. */
 int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
 		    size_t errlen);
-/** homa_svc_attach_ask() - the first half of that: ask homad. @wait says whether to wait while
- *  homad has too many connections to accept. */
+/** homa_svc_attach_ask() - do the first half of homa_svc_attach(): ask homad. @wait says
+ *  whether to wait while homad has too many connections to accept. */
 int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out,
 			bool wait, char *err, size_t errlen);
-/** homa_svc_attach_hear() - the other half: wait for the answer; the caller keeps @att. */
+/** homa_svc_attach_hear() - do the other half: wait for the answer; the caller keeps @att. */
 int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att,
 			 char *err, size_t errlen);
 /** homa_svc_adopt() - make @att the handle's; the caller has @ctl and no other lock. */
@@ -395,7 +396,7 @@ int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait,
 /* ask.c: the caller has @ctl, or nobody else knows the attachment */
 /** homa_svc_tell() - send a question; 0, or -ECONNRESET if homad is gone. */
 int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request);
-/** homa_svc_tell_fd() - the same with a descriptor for homad, unless @fd is -1. */
+/** homa_svc_tell_fd() - do the same with a descriptor for homad, unless @fd is -1. */
 int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request,
 		     int fd);
 /** homa_svc_hear() - wait for the answer to the question @op. Returns 0 with @answer filled, even
@@ -424,26 +425,26 @@ uint16_t homa_svc_udp_port(void *host);
 int homa_svc_route(struct homa_svc *c, const struct homa_addr *addr);
 
 /* reconnect.c */
-/** homa_svc_error() - what calls return for ever in this state; 0 if they need not fail. */
+/** homa_svc_error() - return the error with which calls fail in this state, or 0. */
 int homa_svc_error(const struct homa_svc *c);
 /** homa_svc_check() - look whether homad lives, and change the state if not; under @lock. */
 void homa_svc_check(struct homa_svc *c);
-/** homa_svc_lost() - the attachment is lost; change to @state. Under @lock. */
+/** homa_svc_lost() - change to @state, as the attachment is lost. Under @lock. */
 void homa_svc_lost(struct homa_svc *c, u32 state);
-/** homa_svc_ended() - the connection has failed; change to EVICTED or LOST. Under @lock. */
+/** homa_svc_ended() - change to EVICTED or LOST after a failed connection; under @lock. */
 void homa_svc_ended(struct homa_svc *c);
 bool homa_svc_hung_up(const struct homa_svc_att *att);
 /** homa_svc_revive() - attach again if the time has come, and wait for homad's answers. Returns 0
  *  if the handle is attached, or a call's error. The caller has no lock. */
 int homa_svc_revive(struct homa_svc *c);
-/** homa_svc_revive_locked() - the same for a caller that has @ctl. */
+/** homa_svc_revive_locked() - do the same for a caller that has @ctl. */
 int homa_svc_revive_locked(struct homa_svc *c);
-/** homa_svc_revive_try() - the same without waiting; -EAGAIN if homad has not answered yet, or
- *  another thread asks. @coming, unless NULL, gets a reference to the asked attachment or NULL. */
+/** homa_svc_revive_try() - do the same without waiting; -EAGAIN if homad has not answered yet,
+ *  or another thread asks. @coming, unless NULL, gets a reference to the asked attachment. */
 int homa_svc_revive_try(struct homa_svc *c, struct homa_svc_att **coming);
 
 /* routes.c: the caller has the ring's lock */
-/** homa_svc_way() - the place for @to; a way to @to is known if the place has this address. */
+/** homa_svc_way() - return the place for @to; it has this address if a way is known. */
 struct homa_svc_way *homa_svc_way(struct homa_svc_ring *ring,
 				  const struct homa_addr *to);
 /** homa_svc_learn() - note at the place @way that @to can be reached. */
@@ -456,12 +457,12 @@ void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to);
 struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c);
 /** homa_svc_begin() - lock a ring with room for an entry and @staged bytes; it may wait. */
 int homa_svc_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **ring);
-/** homa_svc_try_begin() - the same, but -EAGAIN instead of waiting. */
+/** homa_svc_try_begin() - do the same, but -EAGAIN instead of waiting. */
 int homa_svc_try_begin(struct homa_svc *c, u32 staged,
 		       struct homa_svc_ring **ring);
-/** homa_svc_entry() - the entry to fill. */
+/** homa_svc_entry() - return the entry to fill. */
 struct homa_sqe *homa_svc_entry(struct homa_svc *c, struct homa_svc_ring *ring);
-/** homa_svc_stage() - where the entry's @bytes go; @offset gets their place in segment 0. */
+/** homa_svc_stage() - return where @bytes go; @offset gets their place in segment 0. */
 u8 *homa_svc_stage(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 		   u32 *offset);
 /** homa_svc_submit() - show the complete entry to homad, and unlock the ring. */
@@ -476,9 +477,9 @@ int homa_svc_segment_get(struct homa_svc_att *att, u32 bytes, u32 *segment,
 int homa_svc_segment_add(struct homa_svc_att *att, u32 segment, int fd,
 			 u64 bytes);
 void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset);
-/** homa_svc_long_used() - how many bytes of all segments are in use. */
+/** homa_svc_long_used() - return the number of bytes in use in all segments. */
 u64 homa_svc_long_used(struct homa_svc_att *att);
-/** homa_svc_long_has() - does @at lie in the memory to send from? */
+/** homa_svc_long_has() - tell whether @at lies in the memory to send from. */
 bool homa_svc_long_has(struct homa_svc_att *att, const void *at);
 /** homa_svc_unalloc() - give back a room of homa_alloc() and its reference to the attachment. */
 void homa_svc_unalloc(const struct homa_room *room);
@@ -487,13 +488,13 @@ void homa_svc_unalloc(const struct homa_room *room);
 /** homa_svc_long_get() - take memory for a long message; the caller gets a reference to @att. */
 int homa_svc_long_get(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset);
-/** homa_svc_long_ask() - the same, but -EAGAIN if the submission ring is full. */
+/** homa_svc_long_ask() - do the same, but -EAGAIN if the submission ring is full. */
 int homa_svc_long_ask(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset);
-/** homa_svc_long_try() - the same, but -EAGAIN instead of waiting or asking homad. */
+/** homa_svc_long_try() - do the same, but -EAGAIN instead of waiting or asking homad. */
 int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset);
-/** homa_svc_long_keep() - the same for memory that is filled later; the ring may be full. */
+/** homa_svc_long_keep() - do the same for memory that is filled later; the ring may be full. */
 int homa_svc_long_keep(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		       u32 *segment, u32 *offset);
 
@@ -507,10 +508,10 @@ void homa_svc_slots_free(struct homa_svc *c);
 void homa_svc_slots_limit(struct homa_svc *c, u32 max_rpcs);
 /** homa_svc_slot_get() - name a request to an address with @hash; NULL if no slot is free. */
 struct homa_svc_slot *homa_svc_slot_get(struct homa_svc *c, u64 hash, u64 *token);
-/** homa_svc_token() - the token of the open request @id, or HOMA_SVC_NO_TOKEN. */
+/** homa_svc_token() - return the token of the open request @id, or HOMA_SVC_NO_TOKEN. */
 u64 homa_svc_token(struct homa_svc *c, u64 id);
 void homa_svc_slot_put(struct homa_svc *c, struct homa_svc_slot *slot);
-/** homa_svc_slot() - the slot of the open request @token, or NULL. */
+/** homa_svc_slot() - return the slot of the open request @token, or NULL. */
 static inline struct homa_svc_slot *homa_svc_slot(struct homa_svc *c, u64 token)
 {
 	struct homa_svc_slot *slot = &c->slots[token & 0xffff];
@@ -548,7 +549,7 @@ void homa_svc_fail(struct homa_svc *c, struct homa_svc_slot *slot, u64 token,
  *  still says of the request is ignored. */
 void homa_svc_abort_slot(struct homa_svc *c, struct homa_svc_slot *slot,
 			 u64 token, u32 error);
-/** homa_svc_confirm() - homad will say no more of the aborted request in @slot. */
+/** homa_svc_confirm() - note that homad will say no more of the aborted request in @slot. */
 void homa_svc_confirm(struct homa_svc *c, struct homa_svc_slot *slot);
 /** homa_svc_forget() - forget our request; threads that wait for it get -ENOENT. */
 void homa_svc_forget(struct homa_svc *c, u64 token);
