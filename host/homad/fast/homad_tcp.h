@@ -16,13 +16,13 @@ struct homad_streams;
 struct homad_tcp_listener;
 struct homa_stream_end;
 
-/* homad keeps at most so many local ports for connections. */
+/* The most local ports that homad keeps for connections. */
 #define HOMAD_TCP_PORTS 60000u
 /* The longest IP packet that carries TCP, in bytes. */
 #define HOMAD_TCP_MTU 9216u
-/* Listeners that have ended are found in so many buckets, by their port. */
+/* The number of buckets in which listeners that have ended are found by their port. */
 #define HOMAD_LEAVING 64u
-/* nic_tx() is called with at most so many packets. */
+/* The most packets with which nic_tx() is called. */
 #define HOMAD_TCP_BATCH 64
 
 /* Counters of TCP that are homad's and not the engine's: what it drops and refuses. */
@@ -73,8 +73,8 @@ struct homad_tcp {
 	u64 held_at;
 	/* Time when slots are asked for again for connections that wait for one, in ns. */
 	u64 retry_at;
-	/* For each port, how many connections came to a listener there and still need its
-	 * segments. Those in TIME_WAIT do not count. */
+	/* For each port, the number of connections that came to a listener there and still
+	 * need its segments. Those in TIME_WAIT do not count. */
 	u32 coming[65536];
 	/* Listeners that have ended while connections of their ports need segments, by port. */
 	struct homa_list leaving[HOMAD_LEAVING];
@@ -93,11 +93,11 @@ struct homad_tcp {
 	struct nic_tx tx[HOMAD_TCP_BATCH];
 	struct homa_addr from[HOMAD_TCP_BATCH];
 	u8 headers[HOMAD_TCP_BATCH][64];
-	/* Payload that lies in two pieces in its buffer is put together here. */
+	/* Memory in which payload is put together that lies in two pieces in its buffer. */
 	u8 joined[HOMAD_TCP_BATCH][HOMAD_TCP_MTU];
 };
 
-/* Whose connection it is. */
+/* Returns the engine that runs the connection of @stream. */
 static inline struct tas_engine *
 homad_engine_of(struct homad_tcp *tcp, const struct homad_stream *stream)
 {
@@ -106,24 +106,32 @@ homad_engine_of(struct homad_tcp *tcp, const struct homad_stream *stream)
 
 /* ---- tcp.c ---- */
 
-/** homad_tcp_new() - TCP for a thread; NULL: no memory, or no random numbers.
- * @most: connections. @mtu: bytes of an IP packet. */
+/**
+ * homad_tcp_new() - make the TCP of a thread; NULL: no memory, or no random numbers. @most:
+ * the most connections. @mtu: bytes of an IP packet.
+ */
 struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now);
 void homad_tcp_free(struct homad_tcp *tcp);
-/** homad_tcp_refill() - @engine of it has memory for some more connections. */
+/** homad_tcp_refill() - give @engine memory for some more connections. */
 void homad_tcp_refill(struct homad_tcp *tcp, struct tas_engine *engine);
-/** homad_tcp_round() - before anything else of TCP in a round. */
+/** homad_tcp_round() - begin a round; called before anything else of TCP in it. */
 void homad_tcp_round(struct homad_thread *t);
-/** homad_tcp_use_ports() - local ports for connections, beside those that it has; @num 0:
- *  there are no more. */
+/**
+ * homad_tcp_use_ports() - take @num local ports for connections, beside those that there
+ * are; @num 0: the slow path has no more.
+ */
 void homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num);
-/** homad_tcp_want_ports() - ask the slow path for more. False: it had none just now. */
+/**
+ * homad_tcp_want_ports() - ask the slow path for more ports. False: it had none just now.
+ */
 bool homad_tcp_want_ports(struct homad_thread *t);
-/** homad_tcp_call_slow() - the slow path has something to see to. */
+/** homad_tcp_call_slow() - tell the slow path that one of its stacks is not empty. */
 void homad_tcp_call_slow(const struct homad_tcp *tcp);
-/** homad_tcp_timers() - what is due; returns when there is more to do, ns. */
+/** homad_tcp_timers() - do what is due; returns when there is more to do, ns. */
 u64 homad_tcp_timers(struct homad_thread *t);
-/** homad_tcp_port_towards() - the device for packets of @pair, NULL: none. */
+/**
+ * homad_tcp_port_towards() - return the device for packets of @pair; NULL: there is none.
+ */
 struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
 					  const struct tas_pair *pair);
 
@@ -132,42 +140,49 @@ struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
 /** homad_tcp_take() - take the TCP packets out of @n in homad_thread.rx, and work them
  *  off; returns how many are left. */
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n);
-/** homad_tcp_place() - bytes of a segment that @engine takes go into their buffer, if
- *  somebody has it: returns the stream, else NULL, and the connection is reset. */
+/** homad_tcp_place() - copy the bytes of a segment that @engine takes into their buffer.
+ *  Returns the stream; if no attachment has the connection it is reset, and NULL is
+ *  returned. */
 struct homad_stream *homad_tcp_place(struct homad_thread *t,
 				     struct tas_engine *engine,
 				     const struct tas_copy *copy);
-/** homad_tcp_icmp() - an ICMP error about a segment of ours. */
+/** homad_tcp_icmp() - take in an ICMP error about a segment of ours. */
 void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error);
 /** homad_tcp_waits() - does TCP have something to send by @port? */
 bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port);
-/** homad_tcp_tx() - it is TCP's turn on @port: send what it has until that ends or the
- *  device is full (homad_port.tx_blocked); returns how many packets. */
+/** homad_tcp_tx() - send TCP's packets by @port, in TCP's turn, until it ends or the device
+ *  is full (homad_port.tx_blocked); returns how many packets. */
 int homad_tcp_tx(struct homad_thread *t, struct homad_port *port);
 
 /* ---- tcp_local.c ---- */
 
-/** homad_tcp_local() - what its connections have to say to each other, a bounded part of it;
- *  returns how many segments. */
+/**
+ * homad_tcp_local() - move a bounded number of segments between connections of this host;
+ * returns how many.
+ */
 int homad_tcp_local(struct homad_thread *t);
-/** homad_tcp_local_waits() - is there more? */
+/** homad_tcp_local_waits() - are there more segments to move? */
 static inline bool homad_tcp_local_waits(const struct homad_tcp *tcp)
 {
 	return tas_first_out(&tcp->local) != NULL;
 }
-/** homad_tcp_local_reset() - a connection of this host was reset: if many were, their peers
- *  hear of it now, as the engine keeps no more than TAS_STRAYS such words. */
+/** homad_tcp_local_reset() - note that a connection of this host was reset. If many were,
+ *  their peers are told now, as the engine keeps no more than TAS_STRAYS resets. */
 void homad_tcp_local_reset(struct homad_thread *t);
-/** homad_tcp_local_way() - @pair for a connection to an address of this host, from @wanted if
- *  that is not zeros. 0, -EAGAIN: not in this round; -EOPNOTSUPP: nobody listens there by
- *  homad, so it is the kernel's; -EADDRNOTAVAIL: @wanted is not ours. */
+/** homad_tcp_local_way() - choose @pair for a connection to an address of this host, from
+ *  @wanted if that is not zeros. 0, -EAGAIN: not in this round; -EOPNOTSUPP: no application
+ *  listens there by homad, so the kernel has to carry it; -EADDRNOTAVAIL: @wanted is not
+ *  ours. */
 int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 			const struct homa_stream_end *wanted,
 			struct tas_pair *pair);
 
 /* ---- what the slow path asks for by homad_call() ---- */
 
-/** homad_egress_share() - of its links TCP has what homad_config.tcp_share says now. */
+/**
+ * homad_egress_share() - give TCP the share of the thread's links that
+ * homad_config.tcp_share says now.
+ */
 int homad_egress_share(struct homad_thread *t, void *arg);
 
 #endif

@@ -16,7 +16,7 @@ struct homad_thread;
 #define HOMAD_STREAM_SHIFT HOMA_STREAM_MIN_SHIFT
 /* Log2 of the bytes up to which a buffer grows only because it is full. */
 #define HOMAD_USUAL_SHIFT 16u
-/* The slow path changes the memory of at most so many slots at once. */
+/* The most slots whose memory the slow path changes at once. */
 #define HOMAD_GROW_BATCH 64u
 
 /** struct homad_backing - memory behind a slot's buffers
@@ -30,35 +30,51 @@ struct homad_backing {
 	bool busy;
 };
 
-/** homad_slot_put(), homad_slot_take() - a slot is free; one that is, of which there are. */
+/**
+ * homad_slot_put(), homad_slot_take() - free a slot; take a free one, of which there must
+ * be one.
+ */
 void homad_slot_put(struct homad_streams *s, u32 slot);
 u32 homad_slot_take(struct homad_streams *s);
-/** homad_slot_prepare() - the next free slot of @s has 2^@shift bytes for those that arrive. Else
- *  -EAGAIN: it will when the slow path has answered; -ENOSPC: there is no slot; -ENOMEM. */
+/** homad_slot_prepare() - have 2^@shift bytes for arriving data in the next free slot of @s.
+ *  0: it has them; -EAGAIN: it will when the slow path has answered; -ENOSPC: there is no
+ *  slot; -ENOMEM. */
 int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift);
-/** homad_stream_widen() - its receive buffer gets as large as it is due to, if it can now. */
+/**
+ * homad_stream_widen() - enlarge the receive buffer to the size that is due, if that can be
+ * done now.
+ */
 void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream);
-/** homad_stream_keeps_up() - the application has taken so many bytes. */
+/** homad_stream_keeps_up() - note that the application has taken @bytes. */
 void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream,
 			   u32 taken);
-/** homad_stream_piles_up() - bytes have arrived; it takes none. */
+/**
+ * homad_stream_piles_up() - note that bytes have arrived and that the application takes
+ * none.
+ */
 void homad_stream_piles_up(struct homad_thread *t, struct homad_stream *stream);
-/** homad_stream_fills() - it has written some. */
+/** homad_stream_fills() - note that the application has written some bytes. */
 void homad_stream_fills(struct homad_thread *t, struct homad_stream *stream);
 
 /** homad_streams_want() - ask the slow path for slots if few are free. */
 void homad_streams_want(struct homad_thread *t, struct homad_streams *s);
-/** homad_streams_retry() - ask again for those who were refused and have connections waiting. */
+/**
+ * homad_streams_retry() - ask again for slots for attachments that were refused some and
+ * have connections waiting.
+ */
 void homad_streams_retry(struct homad_thread *t);
 
 /* ---- what the slow path asks for by homad_call() ---- */
 
 struct homad_streams_back {
 	struct homad_streams *streams;
-	u32 backed; /* slots, from the first, with memory */
+	u32 backed; /* number of slots, from the first, that have memory */
 };
 
-/** struct homad_grow - memory behind the buffers of @num slots, log2: @from, @to */
+/**
+ * struct homad_grow - memory behind the buffers of @num slots; @from, @to: log2 of their
+ * bytes before and after
+ */
 struct homad_grow {
 	struct homad_streams *streams;
 	u32 num;
@@ -66,11 +82,14 @@ struct homad_grow {
 	u8 from[HOMAD_GROW_BATCH][HOMAD_BUFFERS],
 		to[HOMAD_GROW_BATCH][HOMAD_BUFFERS];
 };
-/** homad_streams_grown() - it has changed. homad_streams_cool(): fill @arg with free slots
- *  that were not needed for a while, until homad_streams_grown(). @arg: struct homad_grow. */
+/** homad_streams_grown() - use memory that has changed. homad_streams_cool(): fill @arg with
+ *  free slots that were not needed for a while, and that are not used until
+ *  homad_streams_grown(). @arg: struct homad_grow. */
 int homad_streams_grown(struct homad_thread *t, void *arg);
 int homad_streams_cool(struct homad_thread *t, void *arg);
-/** homad_streams_backed() - @arg: struct homad_streams_back. */
+/**
+ * homad_streams_backed() - use slots that have got memory; @arg: struct homad_streams_back.
+ */
 int homad_streams_backed(struct homad_thread *t, void *arg);
 
 #endif

@@ -29,8 +29,8 @@ struct homad_streams {
 	struct homa_stream_event *events;
 	struct homa_stream_slot *slots;
 	u8 *firsts, *spans;
-	/* @entries: so many entries has each of the two rings. @num_slots: there are so many
-	 * slots. @id: the same as homa_stream_area.id. */
+	/* @entries: the number of entries of each of the two rings. @num_slots: the number
+	 * of slots. @id: the same as homa_stream_area.id. */
 	u32 entries, num_slots, id;
 	/* homad has taken @head commands and written @tail events. Both counts wrap. */
 	u32 head, tail;
@@ -44,9 +44,10 @@ struct homad_streams {
 	/* The numbers of free slots that have memory, in two stacks in one array; see
 	 * stream_grow.c. */
 	u32 *free;
-	/* @num_free slots are free, @num_warm of them with larger buffers than at first.
-	 * @warm_least: the least value of @num_warm since the slow path looked last. @backed: so
-	 * many slots, from the first, have memory. */
+	/* @num_free: the number of free slots. @num_warm: the number of those with
+	 * larger buffers than at first. @warm_least: the least value of @num_warm since
+	 * the slow path looked last. @backed: the number of slots, from the first, that
+	 * have memory. */
 	u32 num_free, num_warm, warm_least, backed;
 	/* The memory behind each slot's buffers. */
 	struct homad_backing *backing;
@@ -67,9 +68,9 @@ struct homad_streams {
 	 * any. Only the slow path uses them. */
 	u64 grown_bytes;
 	struct homa_list grown;
-	/* For each slot, how many streams it has had. */
+	/* For each slot, the number of streams that it has had. */
 	u32 *generations;
-	/* How many listeners the attachment has ever had. */
+	/* The number of listeners that the attachment has ever had. */
 	u32 listened;
 	/* True if the event ring has no room for the answer to the next command. */
 	bool stuck;
@@ -96,14 +97,16 @@ struct homad_streams {
 	/* The ticket that it has joined, or NULL. Some of what that is for may not be settled.
 	 * Listeners that it got by the ticket are in the ticket's memory. */
 	struct homad_ticket *joined;
-	/* So many entries of it were given up, and the application has not been told. */
+	/* The number of its entries that were given up and of which the application has not
+	 * been told. */
 	u32 unjoined;
 	/* Links it into homad_tcp.touched when events were added in this round. */
 	struct homa_list touched;
 	/* True if the application is in homad's network namespace, where this host's addresses
 	 * are its own, too. */
 	bool same_network;
-	/* What the rules say about its connections. The memory belongs to the slow path. */
+	/* The policy that the rules give its connections. The memory belongs to the slow
+	 * path. */
 	struct homad_policy *policy;
 	/* Write end of the pipe that wakes the application. */
 	int wake_fd;
@@ -113,15 +116,16 @@ struct homad_streams {
 	struct homad_streams *next_growing;
 };
 
-/* log2 of the bytes that a receive buffer of a connection of this host may grow to: so many as
- * a window can say without scale, to the byte. A window that is rounded up lets a peer send
- * what does not fit, and there it would be the only loss. */
+/* Returns log2 of the bytes to which a receive buffer of a connection of this host may
+ * grow: as many as a window can tell without scale, to the byte. A window that is
+ * rounded up lets a peer send bytes that do not fit, and in this host that would be the
+ * only loss. */
 static inline u8 homad_local_rx_most(const struct homad_streams *s)
 {
 	return s->rx_most < HOMAD_USUAL_SHIFT ? s->rx_most : HOMAD_USUAL_SHIFT;
 }
 
-/* The buffer of @stream with @map. */
+/* Returns the buffer of @stream that @map says. */
 static inline u8 *homad_stream_buffer(const struct homad_stream *stream,
 				      u32 way, u64 map)
 {
@@ -134,54 +138,71 @@ static inline u8 *homad_stream_buffer(const struct homad_stream *stream,
 
 /* ---- streams.c, stream_slots.c ---- */
 
-/** homad_streams_bytes() - of shared memory for @num_slots streams; homad_streams_fixed():
- *  of all but their buffers. homad_streams_lay(): divide it. */
+/** homad_streams_bytes() - return the bytes of shared memory for @num_slots streams;
+ *  homad_streams_fixed(): those without the buffers; homad_streams_lay(): divide the
+ *  memory. */
 u64 homad_streams_bytes(u32 num_slots);
 u64 homad_streams_fixed(u32 num_slots);
 void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area,
 		       u32 num_slots);
-/** homad_streams_idle() - no stream of it has bytes to send in its memory. */
+/** homad_streams_idle() - has no stream of @s bytes to send in its memory? */
 static inline bool homad_streams_idle(const struct homad_streams *s)
 {
 	return s->num_open == 0;
 }
-/** homad_streams_accept() - the same for one attachment that had no slot. */
+/** homad_streams_accept() - do the same for one attachment that had no slot. */
 void homad_streams_accept(struct homad_thread *t, struct homad_streams *s);
 
 /* ---- stream_resets.c, stream_news.c ---- */
 
-/** homad_streams_reset() - after a round's segments: reset those that wait for it; how many. */
+/**
+ * homad_streams_reset() - reset streams that wait for it, after a round's segments; returns
+ * how many.
+ */
 u32 homad_streams_reset(struct homad_thread *t);
-/** homad_streams_touch() - its event ring has more, or may have room again. */
+/**
+ * homad_streams_touch() - note that the event ring of @s has more, or may have room again.
+ */
 void homad_streams_touch(struct homad_thread *t, struct homad_streams *s);
 
 /* ---- stream_commands.c ---- */
 
-/** homad_stream_commands() - @budget commands at most; NULL, homad_next_round, or why the
- * attachment must end. @done: how many were seen to. */
+/** homad_stream_commands() - do at most @budget commands; NULL, homad_next_round, or why the
+ * attachment must end. @done: receives the number of commands done. */
 const char *homad_stream_commands(struct homad_thread *t,
 				  struct homad_streams *s, u32 budget, u32 *done);
-/** homad_streams_close() - the attachment ends. */
+/** homad_streams_close() - end the streams of an attachment that ends. */
 void homad_streams_close(struct homad_thread *t, struct homad_streams *s);
-/** homad_stream_commands_waiting() - is there any that can be seen to, or an event that found
- *  no room? */
+/**
+ * homad_stream_commands_waiting() - is there a command that can be done, or an event that
+ * found no room?
+ */
 bool homad_stream_commands_waiting(const struct homad_streams *s);
 
 /* ---- stream_events.c ---- */
 
-/** homad_streams_answerable() - is there room for an answer that is of no stream? Else the
- *  command must wait until events are read (homad_streams.stuck). @in_order: the answer
- *  comes behind all that is to be told of streams before. */
+/** homad_streams_answerable() - is there room for an answer that belongs to no stream? Else
+ *  the command must wait until events are read (homad_streams.stuck). @in_order: the answer
+ *  must come behind all events of streams that are due. */
 bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s,
 			      bool in_order);
-/** homad_streams_tell() - such an answer: FAILED, UNLISTENED or NOTHING. There is room. */
+/**
+ * homad_streams_tell() - write such an answer: FAILED, UNLISTENED or NOTHING. There must be
+ * room.
+ */
 void homad_streams_tell(struct homad_thread *t, struct homad_streams *s,
 			u16 kind, u64 token, int error);
-/** homad_streams_untold() - something waited for room in the event ring, and there is some. */
+/**
+ * homad_streams_untold() - has something waited for room in the event ring, and is there
+ * room now?
+ */
 bool homad_streams_untold(const struct homad_streams *s);
-/** homad_stream_events() - what the engine has to say, into slots and event rings. */
+/** homad_stream_events() - take the engine's events into slots and event rings. */
 void homad_stream_events(struct homad_thread *t);
-/** homad_streams_deliver() - fill the rings of those touched, and wake them. */
+/**
+ * homad_streams_deliver() - fill the rings of the attachments that were touched, and wake
+ * them.
+ */
 void homad_streams_deliver(struct homad_thread *t);
 
 /* ---- what the slow path asks for by homad_call() ---- */
@@ -190,7 +211,10 @@ struct homad_streams_open {
 	struct homad_app *app;
 	struct homad_streams *streams;
 };
-/** homad_streams_begin() - @arg: struct homad_streams_open; -ESHUTDOWN. */
+/**
+ * homad_streams_begin() - open the streams of an attachment; @arg: struct
+ * homad_streams_open; -ESHUTDOWN.
+ */
 int homad_streams_begin(struct homad_thread *t, void *arg);
 
 #endif

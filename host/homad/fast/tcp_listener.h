@@ -20,13 +20,14 @@ struct homad_tcp_listener {
 	struct tas_listener l, here;
 	/* True if only this host reaches its address. @l is not in use then. */
 	bool loopback;
-	/* Its connections get slots of this attachment; NULL if it takes none for now. */
+	/* The attachment in whose slots its connections are; NULL if it takes none for
+	 * now. */
 	struct homad_streams *home;
 	/* The attachments that take its connections, struct homad_hold. @first is the one of the
 	 * attachment that began to listen. */
 	struct homa_list holds;
 	struct homad_hold first;
-	/* So many tickets are for it. */
+	/* The number of tickets that are for it. */
 	u32 tickets;
 	/* Connections that wait until one of several holders takes them. */
 	struct homa_list parked;
@@ -46,21 +47,23 @@ struct homad_tcp_listener {
 	struct homad_tcp_listener *next_deaf, *next_gone;
 };
 
-/** homad_listener_shared() - it has several holders, so that they have to ask. */
+/** homad_listener_shared() - has the listener several holders, so that they have to ask? */
 bool homad_listener_shared(const struct homad_tcp_listener *listener);
-/** homad_listener_accept() - take what has come to it. */
+/** homad_listener_accept() - take the connections that have come to the listener. */
 void homad_listener_accept(struct homad_thread *t,
 			   struct homad_tcp_listener *listener);
-/** homad_listener_end() - it takes no more connections. */
+/** homad_listener_end() - let the listener take no more connections. */
 void homad_listener_end(struct homad_thread *t,
 			struct homad_tcp_listener *listener);
-/** homad_listeners_accept() - take what has come to listeners. */
+/** homad_listeners_accept() - take the connections that have come to all listeners. */
 void homad_listeners_accept(struct homad_thread *t);
 
 /* ---- what the slow path asks for by homad_call() ---- */
 
-/** homad_listener_begin() - @arg: struct homad_tcp_listener with @l.local, @l.port,
- *  @l.backlog and @home set; -EADDRINUSE, -ESHUTDOWN. */
+/**
+ * homad_listener_begin() - begin to listen; @arg: struct homad_tcp_listener with @l.local,
+ * @l.port, @l.backlog and @home set; -EADDRINUSE, -ESHUTDOWN.
+ */
 int homad_listener_begin(struct homad_thread *t, void *arg);
 
 #endif

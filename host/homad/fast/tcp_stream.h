@@ -26,7 +26,7 @@ enum {
 	HOMAD_BUFFERS,
 };
 
-/* What an application has to be told of a stream; bits. */
+/* Bits of homad_stream.news: what an application has to be told of a stream. */
 enum {
 	HOMAD_NEWS_OPENED = 1,
 	HOMAD_NEWS_FAILED = 2,
@@ -43,7 +43,7 @@ struct homad_stream {
 	/* @of is its place in homad_streams.open, and @pending that in homad_streams.news while
 	 * @news is not 0. */
 	struct homa_list of, pending;
-	/* The HOMAD_NEWS_* bits that the event ring does not say yet. */
+	/* The HOMAD_NEWS_* bits that were not put into the event ring yet. */
 	u32 news;
 	/* The number of its slot, and the slot's generation when the stream got it. */
 	u32 slot, generation;
@@ -99,15 +99,15 @@ struct homad_stream {
 	bool rx_held;
 	/* The DSCP in the IP headers of its packets. */
 	u8 dscp;
-	/* How many others have the stream beside its home: aliases, tickets, and the listener of a
-	 * stream that is parked. */
+	/* The number of further holders that have the stream beside its home: aliases,
+	 * tickets, and the listener of a stream that is parked. */
 	u32 holds;
 	/* The aliases that stand for it, struct homad_alias. */
 	struct homa_list aliases;
 	/* True if its home has let go of it while others still have it. */
 	bool left;
-	/* It came to a listener with several holders, and none has taken it yet: its place in
-	 * homad_tcp_listener.parked is @pending. */
+	/* True if it came to a listener with several holders, and none has taken it yet:
+	 * its place in homad_tcp_listener.parked is @pending. */
 	bool parked;
 };
 
@@ -116,39 +116,48 @@ static inline struct homad_stream *homad_stream_of(struct tas_conn *conn)
 	return homa_container_of(conn, struct homad_stream, conn);
 }
 
-/** homad_stream_adopt() - @conn becomes a stream of @s under part @part of its policy;
- *  @local: it is homad_tcp.local's. NULL: it has no free slot. */
+/** homad_stream_adopt() - make @conn a stream of @s under part @part of its policy. @local:
+ *  homad_tcp.local runs it. Returns NULL if @s has no free slot. */
 struct homad_stream *homad_stream_adopt(struct homad_thread *t,
 					struct homad_streams *s,
 					struct tas_conn *conn, int part,
 					bool local);
-/** homad_stream_move() - a parked one, of which nothing was read and nothing written, gets the
- *  next slot of @s, which is prepared for it. */
+/** homad_stream_move() - move a parked stream, of which nothing was read and nothing
+ *  written, to the next slot of @s, which is prepared for it. */
 void homad_stream_move(struct homad_thread *t, struct homad_stream *stream,
 		       struct homad_streams *s);
-/** homad_stream_show_holders() - their number has changed. */
+/**
+ * homad_stream_show_holders() - write the number of holders to the slot, as it has changed.
+ */
 void homad_stream_show_holders(const struct homad_stream *stream);
-/** homad_stream_release() - its slot is free, and it is nobody's. */
+/**
+ * homad_stream_release() - free the slot of the stream, which belongs to no attachment any
+ * more.
+ */
 void homad_stream_release(struct homad_thread *t, struct homad_stream *stream);
-/** homad_stream_quiet() - it needs no segments any more. */
+/** homad_stream_quiet() - note that the stream needs no segments any more. */
 void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream);
-/** homad_stream_let_go() - the application has closed it; @reset: at once. */
+/**
+ * homad_stream_let_go() - release a stream that the application has closed; @reset: at
+ * once.
+ */
 void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
 			 bool reset);
-/** homad_stream_all_written() - it has let go, and the engine has all that it had written. */
+/** homad_stream_all_written() - end a stream that the application has closed, as the engine
+ *  has all bytes that were written. */
 void homad_stream_all_written(struct homad_thread *t,
 			      struct homad_stream *stream, bool reset);
-/** homad_stream_end() - there is nothing to wait for any more. */
+/** homad_stream_end() - end a stream that has nothing to wait for any more. */
 void homad_stream_end(struct homad_thread *t, struct homad_stream *stream,
 		      bool reset);
 
 /* ---- stream_news.c, stream_commands.c ---- */
 
-/** homad_stream_news() - those who have it are to be told HOMAD_NEWS_* of it. */
+/** homad_stream_news() - have the holders of a stream be told HOMAD_NEWS_* of it. */
 void homad_stream_news(struct homad_thread *t, struct homad_stream *stream,
 		       u32 news);
-/** homad_stream_goes_on() - one that its limit held. NULL, or why the attachment must end.
- *  @waits: it still does. */
+/** homad_stream_goes_on() - continue a stream that its limit held. Returns NULL, or why the
+ *  attachment must end. @waits: set if the stream still waits. */
 const char *homad_stream_goes_on(struct homad_thread *t,
 				 struct homad_stream *stream, bool *waits);
 
