@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import shlex
 
 from lab.inventory.hosts import Inventory, RealHost
@@ -59,7 +60,12 @@ def problems(inventory: Inventory, found: dict[str, dict]) -> list[str]:
                     f"{host.name}: {host.folder}/{program} is missing or does not run; build and "
                     "copy it there, or say another folder."
                 )
-    return said + _versions(versions)
+    return [_plain(one) for one in said + _versions(versions)]
+
+
+def _plain(text: str) -> str:
+    """`text` without what a terminal takes for commands: parts of it come from the hosts."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _host(inventory: Inventory, host: RealHost, known: dict[str, str]) -> list[str]:
@@ -93,6 +99,8 @@ def _clock(known: dict[str, str], before: float, after: float) -> list[str]:
     try:
         theirs = float(known["clock"])
     except (KeyError, ValueError):
+        theirs = math.nan
+    if not math.isfinite(theirs):
         return ["it does not tell the time (date +%s.%N)."]
     late = theirs - after if theirs > after else theirs - before if theirs < before else 0.0
     if abs(late) <= CLOCK_S:
