@@ -219,6 +219,8 @@ enum {
  * @shut: The application writes 1 when it will write no more.
  * @rx_lock: The @id of the area whose application reads now, or 0 if nobody does.
  * @tx_lock: The @id of the area whose application writes now, or 0 if nobody does.
+ * @common: The processes that have the stream keep here what they have agreed on, such as
+ *	O_NONBLOCK. homad does not look at it, and it may be anything when a stream begins.
  *
  * A map is (uint64_t)shift << 32 | origin.
  */
@@ -248,7 +250,7 @@ struct homa_stream_slot {
 	uint32_t shut;
 	uint32_t rx_lock, tx_lock;
 	uint32_t pad2[7];
-	uint32_t pad3[16];
+	uint64_t common[8];
 };
 
 /**

@@ -29,6 +29,7 @@
 #include "preload_sock.h"
 #include "real.h"
 #include "tcp.h"
+#include "tcp_common.h"
 
 /* The memfd and the pipe are at descriptors from this number on, if the limit allows it. */
 #define FIRST_FD 1000
@@ -55,6 +56,7 @@ static bool keep(struct homa_pl_sock *s, int fd, struct homa_pl_kept *kept)
 
 	if (fstat(fd, &file))
 		return false;
+	homa_pl_tcp_fetch(s);
 	*kept = (struct homa_pl_kept){
 		.dev = file.st_dev,
 		.ino = file.st_ino,
@@ -69,6 +71,7 @@ static bool keep(struct homa_pl_sock *s, int fd, struct homa_pl_kept *kept)
 		.error_told = tcp->error_told,
 		.shut_read = tcp->shut_read,
 		.shut_write = tcp->shut_write,
+		.common = tcp->common,
 	};
 	kept->has_stream = tcp->stream && !tcp->stopped &&
 			   homa_stream_carry(tcp->stream, &kept->stream);

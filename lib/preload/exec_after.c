@@ -173,6 +173,7 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 	tcp->error_told = kept->error_told != 0;
 	tcp->shut_read = kept->shut_read != 0;
 	tcp->shut_write = kept->shut_write != 0;
+	tcp->common = kept->common != 0;
 	if (!kept->stream.listens)
 		return;
 	tcp->open = false;

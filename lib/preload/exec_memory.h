@@ -31,8 +31,8 @@ struct homa_pl_kept {
 	/* As in struct homa_pl_tcp. */
 	uint32_t options;
 	/* @has_stream is 1 if the socket is homad's. The others are as in struct homa_pl_tcp. */
-	uint8_t has_stream, open, error_told, shut_read, shut_write;
-	uint8_t unused[3];
+	uint8_t has_stream, open, error_told, shut_read, shut_write, common;
+	uint8_t unused[2];
 };
 
 /* struct homa_pl_memory - the begin of the memfd, behind which entries of sockets follow */

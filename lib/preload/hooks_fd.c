@@ -116,6 +116,13 @@ HOMA_PL_HOOK int dup3(int old, int fd, int flags)
 	return dup_to(old, fd, flags);
 }
 
+static void set_nonblock(struct homa_pl_sock *s, bool on)
+{
+	homa_pl_tcp_change(s);
+	s->status = on ? O_NONBLOCK : 0;
+	homa_pl_tcp_changed(s);
+}
+
 /* Do F_GETFL and F_SETFL of a TCP socket. The kernel's flags of one that listens are not changed,
  * because it must never block in the kernel. */
 static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
@@ -123,7 +130,7 @@ static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 	int rc;
 
 	if (cmd == F_SETFL)
-		s->status = (int)(intptr_t)arg & O_NONBLOCK;
+		set_nonblock(s, (int)(intptr_t)arg & O_NONBLOCK);
 	if (s->tcp->listens)
 		return cmd == F_SETFL ? 0 : O_RDWR | s->status;
 	rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
@@ -195,7 +202,7 @@ static int kernels_ioctl(struct homa_pl_sock *s, int fd, unsigned long request,
 	    (request == FIONREAD || request == SIOCOUTQ || request == SIOCOUTQNSD))
 		return homa_pl_tcp_count(s, request, arg);
 	if (s->tcp && request == FIONBIO && arg) {
-		s->status = *(const int *)arg ? O_NONBLOCK : 0;
+		set_nonblock(s, *(const int *)arg);
 		if (s->tcp->listens)
 			return 0;
 	}

@@ -12,6 +12,7 @@
 #include "pl_signals.h"
 #include "stream_fork.h"
 #include "tcp.h"
+#include "tcp_common.h"
 #include "real.h"
 
 #define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
@@ -93,6 +94,7 @@ static void drop(struct homa_pl_sock *s)
 	struct homa_pl_tcp *tcp = s->tcp;
 
 	homa_pl_tcp_unwatch(s);
+	homa_pl_tcp_fetch(s);
 	homa_pl_tcp_lock();
 	if (tcp->stream)
 		homa_stream_set_user(tcp->stream, NULL);
@@ -211,6 +213,7 @@ static void give_back(struct homa_pl_sock *s)
 	homa_stream_set_user(stream, NULL);
 	s->tcp->stream = NULL;
 	s->tcp->connecting = s->tcp->open = s->tcp->error_told = false;
+	s->tcp->common = false;
 	s->tcp->shut_read = s->tcp->shut_write = s->tcp->peer_first = false;
 	homa_pl_tcp_unlock();
 	homa_stream_abort(stream);
@@ -525,7 +528,8 @@ static int stop_listening(struct homa_pl_sock *s, int how)
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
-	int rc = 0;
+	bool ends;
+	int rc;
 
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
@@ -534,16 +538,20 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 	if (!is_open(tcp->stream))
 		return -ENOTCONN;
 	rc = homa_pl_tcp_state(s) == TCP_CLOSE ? -ENOTCONN : 0;
-	if (how != SHUT_WR)
-		tcp->shut_read = true;
-	if (how != SHUT_RD && !tcp->shut_write) {
+	ends = how != SHUT_RD && !tcp->shut_write;
+	if (ends)
 		tcp->peer_first =
 			homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF;
-		tcp->shut_write = true;
-		if (!rc)
-			rc = homa_stream_shutdown(tcp->stream);
-	}
-	/* Wake other threads, which may wait for what will not come now. */
+	homa_pl_tcp_change(s);
+	tcp->shut_read |= how != SHUT_WR;
+	tcp->shut_write |= how != SHUT_RD;
+	homa_pl_tcp_changed(s);
+	if (ends && !rc)
+		rc = homa_stream_shutdown(tcp->stream);
+	/* Wake other threads, which may wait for what will not come now, and other processes, which
+	 * homad tells of every option that is set. */
 	homa_pl_tell(s);
+	if (tcp->common && !ends)
+		homa_stream_options(tcp->stream, tcp->options);
 	return rc;
 }

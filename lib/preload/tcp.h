@@ -7,6 +7,7 @@
  *	tcp_kernel.c	calls of a socket that is the kernel's
  *	tcp_io.c	reading and writing
  *	tcp_options.c	options, names, TCP_INFO
+ *	tcp_common.c	what several processes with one connection have together
  *	tcp_wait.c	sleeping, and who is woken by what homad tells
  *	tcp_poll.c	poll() and select()
  *	tcp_epoll.c	epoll sets
@@ -57,6 +58,8 @@ struct homa_pl_tcp {
 	int64_t linger;
 	/* The number of bytes of SO_RCVLOWAT. */
 	size_t least;
+	/* Another process has or had the connection, too: homa_pl_tcp_fetch(). */
+	bool common;
 	/* The first of its places in epoll sets, linked by homa_pl_watch.of_sock;
 	 * homa_pl_tcp_lock() protects it. */
 	struct homa_pl_watch *watches;
@@ -204,6 +207,11 @@ ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 
 /* ---- tcp_options.c ---- */
 
+/** homa_pl_tcp_change(), homa_pl_tcp_changed() - take homa_pl_tcp_lock() before O_NONBLOCK, options
+ *  or what is shut down of a TCP socket is changed, and give it back when all processes that have
+ *  the socket shall see it. */
+void homa_pl_tcp_change(struct homa_pl_sock *s);
+void homa_pl_tcp_changed(struct homa_pl_sock *s);
 int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   const void *value, socklen_t len);
 int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "pl_signals.h"
 #include "tcp.h"
+#include "tcp_common.h"
 #include "real.h"
 
 #define SCRATCH 16384u /* bytes that are read at once into memory of our own */
@@ -242,6 +243,7 @@ ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
 		return rc;
 	if (!total(iov, n))
 		return 0;
+	homa_pl_tcp_fetch(s);
 	return tell_once(s, read_patiently(s, iov, n, flags), 0);
 }
 
@@ -341,6 +343,7 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 	/* homad sends all bytes in their turn. */
 	if (flags & MSG_OOB)
 		return -EOPNOTSUPP;
+	homa_pl_tcp_fetch(s);
 	wanted = total(iov, n);
 	rc = tell_once(s, write_once(s, iov, n), -EPIPE);
 	/* A reset after the peer's end means that the peer does not read any more. */

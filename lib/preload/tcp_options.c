@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/time.h>
 #include "tcp.h"
+#include "tcp_common.h"
 #include "real.h"
 
 static int read_int(const void *value, socklen_t len)
@@ -26,8 +27,6 @@ static void set_bit(struct homa_pl_sock *s, unsigned int bit, bool on)
 	struct homa_pl_tcp *tcp = s->tcp;
 
 	tcp->options = on ? tcp->options | bit : tcp->options & ~bit;
-	if (tcp->stream)
-		homa_stream_options(tcp->stream, tcp->options);
 }
 
 /* The time in ns; -1 means for ever. As in the kernel a negative time is over at once. */
@@ -81,6 +80,39 @@ static void note_socket(struct homa_pl_sock *s, int name, const void *value,
 	}
 }
 
+void homa_pl_tcp_change(struct homa_pl_sock *s)
+{
+	homa_pl_tcp_lock();
+	homa_pl_tcp_fetch(s);
+}
+
+void homa_pl_tcp_changed(struct homa_pl_sock *s)
+{
+	if (s->tcp->common)
+		homa_pl_tcp_store_common(s);
+	homa_pl_tcp_unlock();
+}
+
+/* See to an option that means something to a stream. */
+static void note(struct homa_pl_sock *s, int level, int name, const void *value,
+		 socklen_t len)
+{
+	unsigned int before, options;
+
+	homa_pl_tcp_change(s);
+	before = s->tcp->options;
+	if (level == SOL_SOCKET)
+		note_socket(s, name, value, len);
+	else if (name == TCP_NODELAY)
+		set_bit(s, HOMA_STREAM_NODELAY, read_int(value, len));
+	else if (name == TCP_CORK)
+		set_bit(s, HOMA_STREAM_CORK, read_int(value, len));
+	options = s->tcp->options;
+	homa_pl_tcp_changed(s);
+	if (s->tcp->stream && options != before)
+		homa_stream_options(s->tcp->stream, options);
+}
+
 int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   const void *value, socklen_t len)
 {
@@ -93,12 +125,8 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 		if (!s->tcp->stream || errno != ENOTCONN)
 			return -errno;
 	}
-	if (level == SOL_SOCKET)
-		note_socket(s, name, value, len);
-	else if (level == IPPROTO_TCP && name == TCP_NODELAY)
-		set_bit(s, HOMA_STREAM_NODELAY, read_int(value, len));
-	else if (level == IPPROTO_TCP && name == TCP_CORK)
-		set_bit(s, HOMA_STREAM_CORK, read_int(value, len));
+	if (level == SOL_SOCKET || level == IPPROTO_TCP)
+		note(s, level, name, value, len);
 	return 0;
 }
 
@@ -146,6 +174,7 @@ int homa_pl_tcp_state(struct homa_pl_sock *s)
 
 	if (s->tcp->listens)
 		return s->tcp->stopped ? TCP_CLOSE : TCP_LISTEN;
+	homa_pl_tcp_fetch(s);
 	ready = homa_stream_ready(s->tcp->stream);
 	if (ready & HOMA_STREAM_ERROR)
 		return TCP_CLOSE;

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <sys/eventfd.h>
+#include "tcp_common.h"
 #include "tcp_ready.h"
 #include "real.h"
 
@@ -22,6 +23,7 @@ short homa_pl_tcp_ready(struct homa_pl_sock *s)
 	unsigned int bits = homa_stream_ready(tcp->stream);
 	int events = 0;
 
+	homa_pl_tcp_fetch(s);
 	if (tcp->listens)
 		return bits & HOMA_STREAM_IN ? POLLIN | POLLRDNORM : 0;
 	if ((bits & HOMA_STREAM_IN) && tcp->least > 1 &&

@@ -15,6 +15,7 @@
 #include "pl_signals.h"
 #include "stream_fork.h"
 #include "tcp.h"
+#include "tcp_common.h"
 #include "preload_sock.h"
 #include "real.h"
 
@@ -102,6 +103,7 @@ static void before_fork(void)
 	else
 		homa_streams_before_fork(context, &ticket);
 	await_calls();
+	homa_pl_tcp_share_all(context);
 	if (!vforks)
 		homa_streams_at_fork(context, &ticket);
 	if (ticket.pipe < 0 && ticket.error != -ENOENT)
@@ -193,6 +195,7 @@ void homa_pl_tcp_ticket(struct homa_streams_ticket *own_ticket)
 	if (homa_pl_tcp_has_context()) {
 		homa_streams_before_exec(context, own_ticket);
 		await_calls();
+		homa_pl_tcp_share_all(context);
 	}
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&open_lock);
@@ -488,7 +491,8 @@ static bool is_ready(void *arg)
 	struct homa_stream *stream = w->s->tcp->stream;
 	unsigned int ready = homa_stream_ready(stream) & w->bits;
 
-	/* Another thread may have shut it down. */
+	/* Another thread or process may have shut it down. */
+	homa_pl_tcp_fetch(w->s);
 	if ((w->s->tcp->shut_read && (w->bits & HOMA_STREAM_IN)) ||
 	    (w->s->tcp->shut_write && (w->bits & HOMA_STREAM_OUT)))
 		return true;

@@ -163,7 +163,9 @@ int homa_stream_options(struct homa_stream *stream, unsigned int options)
 		return rc ? rc : -EINVAL;
 	homa_gate_lock(&ctx->look);
 	stream->options = options;
-	if (stream->slot && stream->told_options != options) {
+	/* Another process that has the stream may have told homad something else meanwhile. */
+	if (stream->slot &&
+	    (stream->told_options != options || homa_stream_is_shared(stream))) {
 		stream->told_options = options;
 		rc = homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS,
 					      options);

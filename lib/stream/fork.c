@@ -165,6 +165,17 @@ void homa_streams_in_parent(struct homa_streams *ctx,
 	pthread_mutex_unlock(&ctx->ctl);
 }
 
+void homa_streams_each(struct homa_streams *ctx,
+		       void (*call)(struct homa_stream *stream))
+{
+	struct homa_list *node;
+
+	homa_gate_lock(&ctx->look);
+	for (node = ctx->all.next; node != &ctx->all; node = node->next)
+		call(homa_container_of(node, struct homa_stream, all));
+	homa_gate_unlock(&ctx->look);
+}
+
 /* ---- the child ---- */
 
 void homa_streams_await_joined(struct homa_streams *ctx, u32 num)

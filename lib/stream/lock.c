@@ -21,6 +21,15 @@ bool homa_stream_is_shared(const struct homa_stream *stream)
 	return slot && __atomic_load_n(&slot->holders, __ATOMIC_SEQ_CST) > 1;
 }
 
+void *homa_stream_common(const struct homa_stream *stream)
+{
+	struct homa_stream_slot *slot = homa_stream_slot(stream);
+
+	if (stream->ctx->fork_generation != homa_fork_generation)
+		return NULL;
+	return slot ? slot->common : NULL;
+}
+
 /* Take the lock @word of the slot; false if homad is gone, when all calls fail anyway. */
 static bool lock(struct homa_stream *stream, u32 *word)
 {

@@ -84,7 +84,16 @@ int homa_streams_after_exec(struct homa_streams **out, const char *path,
 /** homa_stream_is_shared() - do other processes have the stream, too? */
 bool homa_stream_is_shared(const struct homa_stream *stream);
 
-/** homa_stream_is_full() - tell whether no more bytes may come until some are read While the
+/** homa_stream_common() - memory of 64 bytes that all processes which have the connection can
+ *  write, and which homad does not look at; it may be anything at first. NULL if the connection is
+ *  not open yet, or this child of fork() does not have it. */
+void *homa_stream_common(const struct homa_stream *stream);
+
+/** homa_streams_each() - have @call called for each connection. */
+void homa_streams_each(struct homa_streams *ctx,
+		       void (*call)(struct homa_stream *stream));
+
+/** homa_stream_is_full() - tell whether no more bytes may come until some are read. While the
  *  buffer grows, which it does when it is nearly full, this may be true for a moment. */
 bool homa_stream_is_full(struct homa_stream *stream);
 

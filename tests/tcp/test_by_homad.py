@@ -13,7 +13,7 @@ import test_calls
 import test_echo
 from ways import PROGRAMS, Side, two_sides
 
-SUBJECTS = ("ends", "epoll", "exec", "handlers", "numbers")
+SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers")
 CASES = [
     case
     for subject in SUBJECTS

@@ -347,6 +347,13 @@ static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
 	return NULL;
 }
 
+/* Others may wait for what the command has ended or changed. */
+static void tell_others(struct homad_thread *t, struct homad_stream *stream)
+{
+	if (unlikely(stream->holds))
+		homad_stream_news(t, stream, HOMAD_NEWS_CHANGED);
+}
+
 static const char *of_stream(struct homad_thread *t, struct homad_stream *stream,
 			     struct homa_stream_slot *own,
 			     const struct homa_stream_command *c)
@@ -360,6 +367,7 @@ static const char *of_stream(struct homad_thread *t, struct homad_stream *stream
 		why = ring(t, stream, own);
 		if (!why)
 			shut(t, stream);
+		tell_others(t, stream);
 		return why;
 	case HOMA_STREAM_CLOSE:
 		return ring(t, stream, own);
@@ -367,6 +375,7 @@ static const char *of_stream(struct homad_thread *t, struct homad_stream *stream
 		return NULL;
 	case HOMA_STREAM_OPTIONS:
 		set_options(t, stream, c->value);
+		tell_others(t, stream);
 		return NULL;
 	}
 	return "a command that does not exist";

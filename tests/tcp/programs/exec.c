@@ -522,6 +522,39 @@ static void spawn_static__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* What a program that another one runs sets, counts for that one, too. */
+static void exec_agrees__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+	pid_t child = (pid_t)MUST(fork());
+	char byte;
+
+	if (!child) {
+		MUST(dup2(MUST(open("/dev/null", O_WRONLY)), 1));
+		go_on_as(end, "agrees", fd, 0);
+	}
+	tcp_child_ended(child);
+	FAILS(recv(fd, &byte, 1, 0), EAGAIN);
+	tcp_nonblocking(fd, false);
+	tcp_tell(end);
+	tcp_echo(fd);
+}
+
+static void exec_agrees__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+static void agrees(int fd, int unused)
+{
+	(void)unused;
+	tcp_nonblocking(fd, true);
+}
+
 void tcp_exec_part(const char *name, int a, int b)
 {
 	static const struct {
@@ -531,6 +564,7 @@ void tcp_exec_part(const char *name, int a, int b)
 		{ "itself", itself }, { "accepts", accepts },
 		{ "keeps", keeps },   { "closes_one", closes_one },
 		{ "echoes", echoes }, { "waits", waits },
+		{ "agrees", agrees },
 	};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
@@ -542,12 +576,21 @@ void tcp_exec_part(const char *name, int a, int b)
 }
 
 const struct tcp_case tcp_exec_cases[] = {
-	TCP_CASE(exec_itself),		TCP_CASE(exec_accepts),
-	TCP_CASE(exec_closes_one),	TCP_CASE(exec_fails),
-	TCP_CASE(exec_keeps),		TCP_CASE(exec_few_descriptors),
-	TCP_CASE(exec_strange_memory),	TCP_CASE(exec_clears_environment),
-	TCP_CASE(exec_in_all_ways),	TCP_CASE(exec_after_vfork),
-	TCP_CASE(exec_by_shell),	TCP_CASE(exec_static),
-	TCP_CASE(exec_without_library), TCP_CASE(exec_set_user),
-	TCP_CASE(spawn_static),		{ 0 },
+	TCP_CASE(exec_itself),
+	TCP_CASE(exec_accepts),
+	TCP_CASE(exec_closes_one),
+	TCP_CASE(exec_fails),
+	TCP_CASE(exec_keeps),
+	TCP_CASE(exec_few_descriptors),
+	TCP_CASE(exec_strange_memory),
+	TCP_CASE(exec_clears_environment),
+	TCP_CASE(exec_in_all_ways),
+	TCP_CASE(exec_after_vfork),
+	TCP_CASE(exec_by_shell),
+	TCP_CASE(exec_static),
+	TCP_CASE(exec_without_library),
+	TCP_CASE(exec_set_user),
+	TCP_CASE(spawn_static),
+	TCP_CASE(exec_agrees),
+	{ 0 },
 };

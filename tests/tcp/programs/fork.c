@@ -165,6 +165,131 @@ static void fork_shuts__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* ---- what both have together ---- */
+
+/* A child does it, and has ended when this returns. */
+#define IN_CHILD(what)                              \
+	do {                                        \
+		pid_t child_ = (pid_t)MUST(fork()); \
+                                                    \
+		if (!child_) {                      \
+			what;                       \
+			_exit(0);                   \
+		}                                   \
+		tcp_child_ended(child_);            \
+	} while (0)
+
+static bool is_nonblocking(int fd)
+{
+	return MUST(fcntl(fd, F_GETFL)) & O_NONBLOCK;
+}
+
+static void await_bytes(int fd, int bytes)
+{
+	int waiting = 0;
+
+	while (waiting < bytes)
+		MUST(ioctl(fd, FIONREAD, &waiting));
+}
+
+/* What a child has set counts for its parent, and the other way round. */
+static void fork_agrees__server(struct tcp_end *end)
+{
+	struct timeval limit = { .tv_usec = 10000 }, none = { 0 };
+	int fd = tcp_accept_one(end), on = 1;
+	char byte;
+
+	IN_CHILD(tcp_nonblocking(fd, true));
+	EXPECT(is_nonblocking(fd));
+	FAILS(recv(fd, &byte, 1, 0), EAGAIN);
+	IN_CHILD(FAILS(recv(fd, &byte, 1, 0), EAGAIN);
+		 tcp_nonblocking(fd, false));
+	EXPECT(!is_nonblocking(fd));
+	IN_CHILD(MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit,
+				 sizeof(limit))));
+	FAILS(recv(fd, &byte, 1, 0), EAGAIN);
+	MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none)));
+	IN_CHILD(tcp_set(fd, SOL_SOCKET, SO_RCVLOWAT, 10));
+	tcp_tell(end);
+	await_bytes(fd, 5);
+	SAME(tcp_ask(fd, POLLIN), 0);
+	IN_CHILD(SAME(tcp_ask(fd, POLLIN), 0);
+		 tcp_set(fd, SOL_SOCKET, SO_RCVLOWAT, 1));
+	SAME(tcp_ask(fd, POLLIN), POLLIN);
+	tcp_receive(fd, 5, 0);
+	IN_CHILD(MUST(ioctl(fd, FIONBIO, &on)));
+	FAILS(recv(fd, &byte, 1, 0), EAGAIN);
+	tcp_close(fd);
+}
+
+static void fork_agrees__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	tcp_send(fd, 5, 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* A child shuts down, and its parent, which waits, hears of it. */
+static void fork_shuts_read__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+	pid_t child = (pid_t)MUST(fork());
+	char byte;
+
+	if (!child) {
+		usleep(20000);
+		MUST(shutdown(fd, SHUT_RD));
+		_exit(0);
+	}
+	SAME(recv(fd, &byte, 1, 0), 0);
+	tcp_child_ended(child);
+	SAME(tcp_ask(fd, POLLIN | POLLRDHUP), POLLIN | POLLRDHUP);
+	tcp_send(fd, 1, 7);
+	tcp_close(fd);
+}
+
+static void fork_shuts_read__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_receive(fd, 1, 7);
+	tcp_close(fd);
+}
+
+/* The same of a parent that has more to send than there is room for. */
+static void fork_shuts_write__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+	pid_t child = (pid_t)MUST(fork());
+	static char bytes[65536];
+
+	if (!child) {
+		usleep(20000);
+		MUST(shutdown(fd, SHUT_WR));
+		_exit(0);
+	}
+	while (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
+		;
+	SAME(errno, EPIPE);
+	tcp_child_ended(child);
+	tcp_tell(end);
+	tcp_close(fd);
+}
+
+static void fork_shuts_write__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+	static char bytes[65536];
+
+	tcp_await(end);
+	while (MUST(recv(fd, bytes, sizeof(bytes), 0)) > 0)
+		;
+	tcp_close(fd);
+}
+
 /* A child's child has what its grandparent had accepted, and a listener of its parent's. */
 static void fork_twice__server(struct tcp_end *end)
 {
@@ -271,8 +396,15 @@ static void fork_in_send__server(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_fork_cases[] = {
-	TCP_CASE(fork_before_accept),  TCP_CASE(fork_outlives_parent),
-	TCP_CASE(fork_outlives_child), TCP_CASE(fork_both_write),
-	TCP_CASE(fork_shuts),	       TCP_CASE(fork_twice),
-	TCP_CASE(fork_in_send),	       { 0 },
+	TCP_CASE(fork_before_accept),
+	TCP_CASE(fork_outlives_parent),
+	TCP_CASE(fork_outlives_child),
+	TCP_CASE(fork_both_write),
+	TCP_CASE(fork_shuts),
+	TCP_CASE(fork_twice),
+	TCP_CASE(fork_in_send),
+	TCP_CASE(fork_agrees),
+	TCP_CASE(fork_shuts_read),
+	TCP_CASE(fork_shuts_write),
+	{ 0 },
 };

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What is of a connection and not of a process: O_NONBLOCK, shutdown() and the options that
+ * decide how calls wait. With the kernel all processes that have a socket have these
+ * together. A connection that was given to another process once has them in memory that both
+ * share, and the fields of struct homa_pl_sock and struct homa_pl_tcp are copies, which each
+ * call fetches anew. Changes are made under homa_pl_tcp_lock(), which fork() takes, too.
+ */
+#include <fcntl.h>
+#include "stream_fork.h"
+#include "tcp_common.h"
+
+#define NONBLOCK 1u
+#define SHUT_READ 2u
+#define SHUT_WRITE 4u
+#define ALL_OPTIONS                                                       \
+	(HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE | \
+	 HOMA_STREAM_RESET)
+
+/* struct common - the shared memory of a connection. Processes that share it trust each other, so
+ * what they can do by wrong values is what they can do anyway; they do no harm to this one. */
+struct common {
+	/* A set of NONBLOCK, SHUT_READ and SHUT_WRITE. */
+	uint32_t flags;
+	/* The others are as in struct homa_pl_sock and struct homa_pl_tcp. */
+	uint32_t options;
+	uint64_t least;
+	int64_t rcvtimeo, sndtimeo, linger;
+};
+
+_Static_assert(sizeof(struct common) <= 64, "homa_stream_common()");
+
+static int64_t time_of(const int64_t *word)
+{
+	int64_t time = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	return time < -1 ? -1 : time;
+}
+
+void homa_pl_tcp_fetch_common(struct homa_pl_sock *s)
+{
+	const struct common *common = homa_stream_common(s->tcp->stream);
+	struct homa_pl_tcp *tcp = s->tcp;
+	uint32_t flags;
+
+	if (!common)
+		return;
+	flags = __atomic_load_n(&common->flags, __ATOMIC_ACQUIRE);
+	s->status = flags & NONBLOCK ? O_NONBLOCK : 0;
+	s->rcvtimeo = time_of(&common->rcvtimeo);
+	s->sndtimeo = time_of(&common->sndtimeo);
+	tcp->shut_read = flags & SHUT_READ;
+	tcp->shut_write = flags & SHUT_WRITE;
+	tcp->options = __atomic_load_n(&common->options, __ATOMIC_RELAXED) &
+		       ALL_OPTIONS;
+	tcp->least = __atomic_load_n(&common->least, __ATOMIC_RELAXED);
+	tcp->linger = time_of(&common->linger);
+}
+
+static void store(const struct homa_pl_sock *s, struct common *common)
+{
+	const struct homa_pl_tcp *tcp = s->tcp;
+	uint32_t flags = s->status & O_NONBLOCK ? NONBLOCK : 0;
+
+	flags |= tcp->shut_read ? SHUT_READ : 0;
+	flags |= tcp->shut_write ? SHUT_WRITE : 0;
+	__atomic_store_n(&common->options, tcp->options, __ATOMIC_RELAXED);
+	__atomic_store_n(&common->least, tcp->least, __ATOMIC_RELAXED);
+	__atomic_store_n(&common->rcvtimeo, s->rcvtimeo, __ATOMIC_RELAXED);
+	__atomic_store_n(&common->sndtimeo, s->sndtimeo, __ATOMIC_RELAXED);
+	__atomic_store_n(&common->linger, tcp->linger, __ATOMIC_RELAXED);
+	__atomic_store_n(&common->flags, flags, __ATOMIC_RELEASE);
+}
+
+void homa_pl_tcp_store_common(struct homa_pl_sock *s)
+{
+	struct common *common = homa_stream_common(s->tcp->stream);
+
+	if (common)
+		store(s, common);
+}
+
+static void share(struct homa_stream *stream)
+{
+	struct homa_pl_sock *s = homa_stream_user(stream);
+	struct common *common = homa_stream_common(stream);
+
+	if (!s || !common || s->tcp->stream != stream || s->tcp->common)
+		return;
+	store(s, common);
+	s->tcp->common = true;
+}
+
+void homa_pl_tcp_share_all(struct homa_streams *ctx)
+{
+	homa_streams_each(ctx, share);
+}
