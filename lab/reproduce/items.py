@@ -123,7 +123,9 @@ ITEMS: tuple[Item, ...] = (
         command="./homa lab run fig6",
     ),
     Item("atc7", ATC, "Figure 7", "Where the time of a short message goes", _CORES),
-    Item("atc-table4", ATC, "Table 4", "Cores used by each part of Homa", _CORES),
+    _sim("atc-cores", ATC, "Table 4", "Cores used by each part of Homa; best round trip (Table 2)",
+         "A model of a host's cores with costs that were counted in homa.ko, without caches, C-states "
+         "and the Linux scheduler (docs/simulator.md).", (1, 20)),
     _sim("atc55", ATC, "Section 5.5", "The switch's buffer", _SOFTWARE, (3, 50)),
     Item(
         "snia-matrix", SNIA, "matrix", "RPC load by stream load: who loses what", _BESIDE,
@@ -156,6 +158,8 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item("offload-rtt", OFFLOAD, "round trip", "Homa with segmentation, steering and reassembly in the card",
          "There is no command: it needs such a card."),
+    _sim("snia-offload", OFFLOAD, "W4, 10 Gbit/s", "Round trips with each offload of the card, simulated",
+         "A model of a host's cores; the talk does not say hosts, load or processor.", (1, 15)),
     Item("offload-slowdown", OFFLOAD, "slowdown", "Slowdown by payload with and without offload",
          "There is no command: it needs such a card."),
     _sim(

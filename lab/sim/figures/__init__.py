@@ -9,6 +9,7 @@ from lab.sim.figures import (
     atc,
     atc_buffers,
     atc_vary,
+    cores,
     inside,
     limits,
     lowqueue,
@@ -19,9 +20,9 @@ from lab.sim.figures.base import Figure
 
 _ORDER = (
     "fig10", "fig11", "fig12", "fig13", "fig14", "table1", "unsched",
-    "atc3", "atc4", "atc5", "atc6", "atc55", "lowqueue", "tas-11", "tas-12", "tas-13", "analytic",
+    "atc3", "atc4", "atc5", "atc6", "atc55", "atc-cores", "snia-offload", "lowqueue", "tas-11", "tas-12", "tas-13", "analytic",
 )  # fmt: skip
-_PARTS = (slowdown, inside, limits, atc, atc_vary, atc_buffers, lowqueue, tas, analytic)
+_PARTS = (slowdown, inside, limits, atc, atc_vary, atc_buffers, cores, lowqueue, tas, analytic)
 _ALL = {f.name: f for part in _PARTS for f in part.FIGURES}
 FIGURES: dict[str, Figure] = {name: _ALL[name] for name in _ORDER}
 
