@@ -473,6 +473,8 @@ enum {
 	HOMA_SHM_CAN_EXEC = 128, /* HOMA_CTL_FOR_EXEC */
 	/* homad: it knows HOMA_SHM_ARM_ROOM, for applications that ring the bell. */
 	HOMA_SHM_CAN_ROOM = 256,
+	/* homad: it can send HOMA_STREAM_UNJOINED. Application: it knows that event. */
+	HOMA_SHM_CAN_UNJOINED = 512,
 };
 
 /* Bits of @need_kick: events for which homad wants a kick. */

@@ -157,7 +157,9 @@ enum homa_stream_event_kind {
 	/* The same for a listener: @token is its number at the parent, @slot that at the child. */
 	HOMA_STREAM_LISTENING,
 	/* The child does not join @token streams and listeners that it was promised, because its
-	 * user has no memory for them. They stay the parent's. */
+	 * user has no memory for them. They stay the parent's. It comes only to an application
+	 * that said HOMA_SHM_CAN_UNJOINED; for others homad asks for memory again now and then,
+	 * and they join the rest when there is some. */
 	HOMA_STREAM_UNJOINED,
 };
 

@@ -202,6 +202,9 @@ struct homad_app {
 	/* True if the application rings the bell (abi/shm.h) for each submission to another
 	 * ring than the first. */
 	bool rings_bell;
+	/* True if the application knows HOMA_STREAM_UNJOINED, so that it may be told what it
+	 * does not join. */
+	bool hears_unjoined;
 	/* True if @ready_fd is written for every message, not only for the first that
 	 * waits. */
 	bool ready_every;

@@ -43,12 +43,12 @@ static int verdict(const struct homa_ctl_answer *answer)
 
 static int begin(struct homa_svc_att *att)
 {
-	struct homa_ctl_request request = { .op = HOMA_CTL_ATTACH,
-					    .bytes = SMALLEST_POOL,
-					    .features = HOMA_SHM_CAN_PLACES,
-					    .rings = { HOMA_SHM_SQ_MIN,
-						       HOMA_SHM_CQ_MIN,
-						       HOMA_SHM_RELEASES_MIN } };
+	struct homa_ctl_request request = {
+		.op = HOMA_CTL_ATTACH,
+		.bytes = SMALLEST_POOL,
+		.features = HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_UNJOINED,
+		.rings = { HOMA_SHM_SQ_MIN, HOMA_SHM_CQ_MIN, HOMA_SHM_RELEASES_MIN }
+	};
 	int fds[HOMA_CTL_ATTACH_FDS];
 	int rc;
 

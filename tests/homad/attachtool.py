@@ -80,14 +80,14 @@ class Client:
             error, version, op, port, tuple(rest[:3]), rest[3], rest[5], rest[6], text, ip
         )
 
-    def ask(self, op: int, size: int = 0, port: int = 0) -> Answer:
-        self.send(request(op, size, port))
+    def ask(self, op: int, size: int = 0, port: int = 0, features: int = 0) -> Answer:
+        self.send(request(op, size, port, features=features))
         answer = self.answer()
         assert answer is not None, "homad hung up"
         return answer
 
-    def attach(self, size: int = 0) -> Answer:
-        answer = self.ask(ATTACH, size)
+    def attach(self, size: int = 0, features: int = 0) -> Answer:
+        answer = self.ask(ATTACH, size, features=features)
         assert answer.error == 0, answer
         return answer
 

@@ -29,6 +29,7 @@ CONNECT, RING, SHUT, CLOSE, ABORT, OPTIONS, UNLISTEN, ACCEPT, RETURN = range(1, 
 IS_OPEN, HAS_END, HAS_ERROR = 1, 2, 4
 SPAN, FIRST_SHIFT = 1 << 20, 12
 KICK_SUBMIT = 1
+CAN_UNJOINED = 512  # HOMA_SHM_CAN_UNJOINED
 EVICTED = 2  # enum homa_shm_state
 NEED_KICK = 128  # offset in struct homa_shm_header
 ARMED, COMMAND_TAIL, EVENT_TAIL, EVENT_HEAD = 64, 128, 256, 320  # in struct homa_stream_area
@@ -169,9 +170,9 @@ class Stream:
 class Streams:
     """An attachment with streams."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, features: int = CAN_UNJOINED) -> None:
         self.client = Client(path)
-        self.client.attach(128 << 10)
+        self.client.attach(128 << 10, features)
         queues = self.client.fds[0]
         self.header = mmap.mmap(queues, 4096)
         self.kick_fd = self.client.fds[4]

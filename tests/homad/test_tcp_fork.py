@@ -89,6 +89,10 @@ def join(streams: Streams, token: bytes, bits: int = 0) -> Answer:
     return answer
 
 
+def memory_refused(host: Host) -> int:
+    return int(snapshot(host.homad)["homad"]["memory_refused"])
+
+
 def kernel_client(host: Host, address: str) -> socket.socket:
     with inside(host):
         return socket.create_connection((address, PORT), timeout=20)
@@ -373,6 +377,36 @@ def test_ticket__without_memory_says_how_much_is_missing() -> None:
         assert 0 < missing < 50
         for _ in range(50 - missing):
             said(second, JOINED)
+        server.stop(signal.SIGKILL)
+
+
+def test_ticket__without_memory_an_older_library_joins_the_rest_later() -> None:
+    """A child that does not know the event hears nothing of it, and joins all when there is memory."""
+    small = RULES.replace("[protocol]", '[quota]\nuser_memory = "16 MiB"\n[protocol]')
+    with (
+        two_hosts(small) as (host, other),
+        attached(host) as first,
+        attached(host, 0) as second,
+        attached(host) as third,
+    ):
+        server = kernel_server(other)
+        for token in range(50):
+            first.connect(other.v4, 5000, token)
+            said(first, OPENED)
+        answer, pipe = share(first)
+        fill(third, other.v4)
+        refused = memory_refused(host)
+        assert join(second, answer.ip).total == 50
+        os.close(pipe)
+        # The first refusal is followed by others: homad asks again by itself.
+        eventually(lambda: memory_refused(host) >= refused + 2)
+        second.unread += second.poll()
+        assert 0 < len(second.unread) < 50
+        assert {event[0] for event in second.unread} == {JOINED}
+        close(third)
+        for _ in range(50):
+            said(second, JOINED)
+        assert not second.evicted()
         server.stop(signal.SIGKILL)
 
 

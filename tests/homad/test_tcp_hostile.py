@@ -21,6 +21,7 @@ from homad import Host, Process, needs_homad, needs_root, two_hosts
 from netns import eventually
 from streamtool import (
     ABORT,
+    CAN_UNJOINED,
     CLOSE,
     COMMAND_TAIL,
     EVENT_HEAD,
@@ -130,8 +131,8 @@ def close(streams: Streams) -> None:
 
 
 @contextmanager
-def attached(host: Host) -> Iterator[Streams]:
-    streams = Streams(host.homad.socket)
+def attached(host: Host, features: int = CAN_UNJOINED) -> Iterator[Streams]:
+    streams = Streams(host.homad.socket, features)
     try:
         yield streams
     finally:

@@ -58,10 +58,9 @@ void homad_stream_fills(struct homad_thread *t, struct homad_stream *stream);
 
 /** homad_streams_want() - ask the slow path for slots if few are free. */
 void homad_streams_want(struct homad_thread *t, struct homad_streams *s);
-/**
- * homad_streams_retry() - ask again for slots for attachments that were refused some and
- * have connections waiting.
- */
+/** homad_streams_ask_later() - ask again for slots later, because some were refused. */
+void homad_streams_ask_later(struct homad_thread *t, struct homad_streams *s);
+/** homad_streams_retry() - ask again for slots for attachments that were refused some. */
 void homad_streams_retry(struct homad_thread *t);
 
 /* ---- what the slow path asks for by homad_call() ---- */

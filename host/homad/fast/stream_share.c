@@ -224,10 +224,15 @@ static void join_listener(struct homad_thread *t, struct homad_streams *s,
 	homad_ticket_listener(t, entry->listener, -1);
 }
 
-/* Gives up entries for which there is no memory, and tells the application so. */
+/* Gives up entries for which there is no memory, and tells the application so. A library that is
+ * too old to know of that waits until all have come, so homad asks for memory again. */
 static void give_up(struct homad_thread *t, struct homad_streams *s,
 		    struct homad_ticket *ticket)
 {
+	if (!s->app->hears_unjoined) {
+		homad_streams_ask_later(t, s);
+		return;
+	}
 	s->unjoined += ticket->num - ticket->next;
 	settle_rest(t, ticket, false);
 	homad_streams_touch(t, s);

@@ -130,6 +130,13 @@ void homad_streams_want(struct homad_thread *t, struct homad_streams *s)
 	homad_tcp_call_slow(tcp);
 }
 
+void homad_streams_ask_later(struct homad_thread *t, struct homad_streams *s)
+{
+	s->starved = true;
+	t->tcp->retry_at =
+		homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
+}
+
 void homad_streams_retry(struct homad_thread *t)
 {
 	struct homa_list *node;
@@ -483,9 +490,7 @@ static void accept_from(struct homad_thread *t,
 	}
 	if (!s->num_free && l->num_ready) {
 		t->tcp->counters.slots_refused++;
-		s->starved = true;
-		t->tcp->retry_at =
-			homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
+		homad_streams_ask_later(t, s);
 	}
 	homad_streams_want(t, s);
 	if (unlikely(!homa_list_empty(&listener->parked)))

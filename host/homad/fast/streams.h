@@ -74,7 +74,8 @@ struct homad_streams {
 	u32 listened;
 	/* True if the event ring has no room for the answer to the next command. */
 	bool stuck;
-	/* True if connections wait in the engine because the attachment has no slot for them. */
+	/* True if the attachment has no slot for connections that wait in the engine, or for
+	 * streams of its ticket. */
 	bool starved;
 	/* True while a request for more memory waits for the slow path. Access is atomic. */
 	bool asked;

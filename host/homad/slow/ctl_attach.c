@@ -89,7 +89,7 @@ static void adopt(struct homad *d, const struct homad_making *making)
 		      HOMA_SHM_CAN_HANDOVER | HOMA_SHM_CAN_ROOM;
 	if (homad_slow(d)->tcp)
 		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK |
-			       HOMA_SHM_CAN_EXEC;
+			       HOMA_SHM_CAN_EXEC | HOMA_SHM_CAN_UNJOINED;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
 	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
 	app->num_segs = 1;
@@ -172,6 +172,7 @@ static void op_attach(struct homad *d, struct homad_client *client,
 		return;
 	}
 	client->app->rings_bell = r->features & HOMA_SHM_CAN_BELL;
+	client->app->hears_unjoined = r->features & HOMA_SHM_CAN_UNJOINED;
 	/* If there is no memory for that, the attachment cannot be handed over. */
 	if (r->features & HOMA_SHM_CAN_HANDOVER)
 		(void)homad_app_keep(client->app);
