@@ -51,9 +51,14 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 		return -HOMA_EINVAL;
 	if (homa_owner_full(engine, sock))
 		return -HOMA_ENOBUFS;
-	peer = homa_peer_get(ctx, link, &send->dst, true);
+	peer = homa_peer_get(ctx, link, &send->dst, HOMA_PEER_OURS);
 	if (!peer)
 		return -HOMA_ENOBUFS;
+	if (unlikely(!(HOMA_READ_ONCE(peer->marks) & HOMA_PEER_PAID)) &&
+	    sock->owner->max_peers && !homa_peer_charge(ctx, peer, sock->owner)) {
+		homa_peer_put(ctx, peer);
+		return -HOMA_EDQUOT;
+	}
 	if (send->flags & HOMA_SEND_PRIVATE)
 		flags |= HOMA_RPC_PRIVATE;
 	id = send->id ? send->id : homa_counter_add(&peer->next_id, 2);

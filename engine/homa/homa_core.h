@@ -51,6 +51,8 @@ struct homa_engine {
 	struct homa_once_stripe *once;
 	/* Most peers that one part of the peer table may hold; follows from settings. */
 	u32 max_peers_per_stripe;
+	/* True once some owner pays for peers; written and read without a lock. */
+	bool peers_paid;
 	/* Number of times that peers were evicted, by which contexts notice that their
 	 * cached peers are stale, see homa_peer_get(); atomic. */
 	u32 peers_epoch;

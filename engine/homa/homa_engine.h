@@ -322,7 +322,8 @@ struct homa_send {
  * @rpc: the engine writes the RPC here; the host may write its private bytes before the next
  *	engine call.
  * Errors: -EINVAL (an RPC with @send->id is open), -ENOBUFS (there is no spare memory, or
- * max_rpcs or the owner's share is reached), -ESHUTDOWN (the socket closes).
+ * max_rpcs or the owner's share is reached), -EDQUOT (the owner has as many peers as he may
+ * and all are in use), -ESHUTDOWN (the socket closes).
  */
 int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 		  struct homa_link *link, const struct homa_send *send,

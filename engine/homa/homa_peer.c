@@ -5,6 +5,12 @@
  * no RPC uses may be evicted under its stripe's lock, because new references
  * are taken only there. A hostile sender can fill the table with addresses,
  * so it is capped and the longest idle go first.
+ *
+ * Where the host says how many peers an owner may have (homa_owner.max_peers), the one whose
+ * socket first sends to an address pays for its peer. An owner who has as many as he may gives
+ * up an idle one of his own for the next, or is refused. What nobody pays for, such as peers
+ * that only sent packets to us, never takes the last eighth of the table. So neither one owner
+ * nor strangers can fill it with peers that are in use.
  */
 #include "homa_from.h"
 #include "homa_impl.h"
@@ -107,35 +113,135 @@ static struct homa_peer_stripe *homa_peer_stripe(struct homa_engine *engine,
 	return &engine->peers[key & (HOMA_PEER_STRIPES - 1)];
 }
 
-/* Forgets one idle peer of a stripe, and looks at most at @looks peers for that. Those that
- * stay are looked at last the next time. */
-static bool homa_peer_evict(struct homa_ctx *ctx, struct homa_peer_stripe *stripe,
-			    u32 idle_ms, u32 looks)
+/* The peer ends, and nobody pays for it any more. */
+static void homa_peer_unpay(struct homa_peer_stripe *stripe,
+			    struct homa_peer *peer)
 {
-	u32 now = homa_now_ms(ctx);
+	struct homa_owner *owner = peer->owner;
+
+	if (!owner) {
+		stripe->unpaid--;
+		return;
+	}
+	homa_list_del(&peer->of_owner);
+	/* Last: the owner's memory may go when he has none. */
+	homa_write_barrier();
+	homa_counter_add(&owner->peers, (u64)-1);
+}
+
+/* Forgets @peer if it is idle. */
+static bool homa_peer_forget(struct homa_ctx *ctx,
+			     struct homa_peer_stripe *stripe,
+			     struct homa_peer *peer, u32 idle_ms)
+{
+	if (homa_ref_read(&peer->refs) > 1 ||
+	    homa_since_ms(homa_now_ms(ctx), peer->used_at_ms) < idle_ms ||
+	    !homa_ref_drop_last(&peer->refs))
+		return false;
+	homa_table_del(&stripe->peers, &peer->hash);
+	homa_list_del(&peer->turn);
+	homa_list_del(&peer->owed);
+	homa_peer_unpay(stripe, peer);
+	if (HOMA_RCU)
+		homa_counter_bump(&ctx->engine->peers_epoch);
+	homa_counter_add(&ctx->engine->num_peers, (u64)-1);
+	homa_count(ctx, HOMA_M_peers_evicted, 1);
+	peer->hash.next = (struct homa_list *)ctx->retired_peer;
+	ctx->retired_peer = peer;
+	return true;
+}
+
+/* Forgets one idle peer of a stripe, and looks at most at @looks peers for that. Those that
+ * stay are looked at last the next time. @unpaid: only one that nobody pays for. */
+static bool homa_peer_evict(struct homa_ctx *ctx, struct homa_peer_stripe *stripe,
+			    u32 idle_ms, u32 looks, bool unpaid)
+{
 	struct homa_list *pos;
 
-	for (; looks && (pos = homa_list_pop(&stripe->turns)); looks--) {
+	for (; looks && (pos = homa_list_first(&stripe->turns)); looks--) {
 		struct homa_peer *peer =
 			homa_list_entry(pos, struct homa_peer, turn);
 
-		if (homa_ref_read(&peer->refs) > 1 ||
-		    homa_since_ms(now, peer->used_at_ms) < idle_ms ||
-		    !homa_ref_drop_last(&peer->refs)) {
-			homa_list_add_tail(&stripe->turns, &peer->turn);
-			continue;
-		}
-		homa_table_del(&stripe->peers, &peer->hash);
-		homa_list_del(&peer->owed);
-		if (HOMA_RCU)
-			homa_counter_bump(&ctx->engine->peers_epoch);
-		homa_counter_add(&ctx->engine->num_peers, (u64)-1);
-		homa_count(ctx, HOMA_M_peers_evicted, 1);
-		peer->hash.next = (struct homa_list *)ctx->retired_peer;
-		ctx->retired_peer = peer;
-		return true;
+		if (!(unpaid && peer->owner) &&
+		    homa_peer_forget(ctx, stripe, peer, idle_ms))
+			return true;
+		homa_list_del(pos);
+		homa_list_add_tail(&stripe->turns, pos);
 	}
 	return false;
+}
+
+/* Is there room in a stripe for a peer that nobody pays for yet? @stranger: it has only sent
+ * a packet to us. */
+static bool homa_peer_room(struct homa_ctx *ctx,
+			   struct homa_peer_stripe *stripe, bool stranger)
+{
+	struct homa_engine *engine = ctx->engine;
+	u32 most = engine->max_peers_per_stripe, strangers = most - most / 8;
+
+	if (unlikely(stranger && HOMA_READ_ONCE(engine->peers_paid) &&
+		     stripe->unpaid >= strangers))
+		return homa_peer_evict(ctx, stripe, 0, HOMA_EVICT_LOOKS, true);
+	return stripe->peers.count < most ||
+	       homa_peer_evict(ctx, stripe, 0, HOMA_EVICT_LOOKS, false);
+}
+
+/* Forgets an idle peer of @owner, who has as many as he may. */
+HOMA_RARE static bool homa_peer_evict_of(struct homa_ctx *ctx,
+					 struct homa_owner *owner)
+{
+	bool done = false;
+	u32 i, looks;
+
+	for (i = 0; i < HOMA_PEER_STRIPES && !done; i++) {
+		struct homa_peer_stripe *stripe = &ctx->engine->peers[i];
+		struct homa_list *turns = &owner->turns[i], *pos;
+
+		homa_lock(&stripe->lock);
+		for (looks = HOMA_EVICT_LOOKS; looks && turns->next && !done &&
+					       (pos = homa_list_first(turns));
+		     looks--) {
+			done = homa_peer_forget(ctx, stripe,
+						homa_list_entry(pos,
+								struct homa_peer,
+								of_owner),
+						0);
+			if (done)
+				break;
+			homa_list_del(pos);
+			homa_list_add_tail(turns, pos);
+		}
+		homa_unlock(&stripe->lock);
+	}
+	return done;
+}
+
+bool homa_peer_charge(struct homa_ctx *ctx, struct homa_peer *peer,
+		      struct homa_owner *owner)
+{
+	struct homa_engine *engine = ctx->engine;
+	struct homa_peer_stripe *stripe = homa_peer_stripe(engine, peer->key);
+	struct homa_list *turns = &owner->turns[stripe - engine->peers];
+
+	if (HOMA_READ_ONCE(owner->peers) >= HOMA_READ_ONCE(owner->max_peers) &&
+	    !homa_peer_evict_of(ctx, owner)) {
+		homa_counter_add(&owner->peers_refused, 1);
+		homa_count(ctx, HOMA_M_peers_refused, 1);
+		return false;
+	}
+	HOMA_WRITE_ONCE(engine->peers_paid, true);
+	homa_lock(&stripe->lock);
+	if (!peer->owner) {
+		if (!turns->next)
+			homa_list_init(turns);
+		homa_counter_add(&owner->peers, 1);
+		homa_list_add_tail(turns, &peer->of_owner);
+		peer->owner = owner;
+		HOMA_WRITE_ONCE(peer->marks, peer->marks | HOMA_PEER_PAID);
+		stripe->unpaid--;
+	}
+	homa_unlock(&stripe->lock);
+	return true;
 }
 
 static struct homa_peer *homa_peer_find(struct homa_list *head,
@@ -185,7 +291,7 @@ static struct homa_peer *homa_peer_glance(struct homa_list *head,
 static struct homa_peer *homa_peer_find_or_make(struct homa_ctx *ctx,
 						struct homa_link *link,
 						const struct homa_addr *addr,
-						bool create)
+						enum homa_peer_make make)
 {
 	struct homa_engine *engine = ctx->engine;
 	u64 hash = homa_addr_key(ctx, addr);
@@ -204,9 +310,8 @@ static struct homa_peer *homa_peer_find_or_make(struct homa_ctx *ctx,
 	homa_lock(&stripe->lock);
 	head = homa_table_find(&stripe->peers, (u32)(hash >> 32));
 	peer = homa_peer_find(head, link, addr);
-	if (!peer && create && ctx->spare_peer) {
-		if (stripe->peers.count >= engine->max_peers_per_stripe &&
-		    !homa_peer_evict(ctx, stripe, 0, HOMA_EVICT_LOOKS))
+	if (!peer && make && ctx->spare_peer) {
+		if (!homa_peer_room(ctx, stripe, make == HOMA_PEER_STRANGER))
 			goto out;
 		peer = ctx->spare_peer;
 		ctx->spare_peer = (struct homa_peer *)peer->hash.next;
@@ -217,6 +322,7 @@ static struct homa_peer *homa_peer_find_or_make(struct homa_ctx *ctx,
 		if (homa_table_full(&stripe->peers))
 			homa_ctx_grow(ctx, &stripe->peers, homa_peer_hash_of);
 		homa_counter_add(&engine->num_peers, 1);
+		stripe->unpaid++;
 	}
 	if (peer) {
 		homa_ref_get(&peer->refs);
@@ -252,12 +358,13 @@ static bool homa_peer_is(const struct homa_peer *peer,
 }
 
 struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
-				const struct homa_addr *addr, bool create)
+				const struct homa_addr *addr,
+				enum homa_peer_make make)
 {
 	struct homa_peer **seen, *peer;
 
 	if (!HOMA_RCU)
-		return homa_peer_find_or_make(ctx, link, addr, create);
+		return homa_peer_find_or_make(ctx, link, addr, make);
 	seen = homa_peer_seen(ctx, addr);
 	peer = *seen;
 	/* With the reference the peer stays what it is; without it, the memory may become
@@ -269,7 +376,7 @@ struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 		}
 		(void)homa_ref_put(&peer->refs);
 	}
-	peer = homa_peer_find_or_make(ctx, link, addr, create);
+	peer = homa_peer_find_or_make(ctx, link, addr, make);
 	*seen = peer;
 	return peer;
 }
@@ -289,8 +396,8 @@ bool homa_peers_drain(struct homa_ctx *ctx, u32 budget)
 		struct homa_peer_stripe *stripe = &ctx->engine->peers[i];
 
 		homa_lock(&stripe->lock);
-		while (budget &&
-		       homa_peer_evict(ctx, stripe, 0, stripe->peers.count))
+		while (budget && homa_peer_evict(ctx, stripe, 0,
+						 stripe->peers.count, false))
 			budget--;
 		homa_unlock(&stripe->lock);
 	}
@@ -310,7 +417,7 @@ void homa_peer_collect(struct homa_ctx *ctx, u32 budget)
 		homa_lock(&stripe->lock);
 		while (budget &&
 		       homa_peer_evict(ctx, stripe, engine->params.peer_idle_ms,
-				       HOMA_EVICT_LOOKS))
+				       HOMA_EVICT_LOOKS, false))
 			budget--;
 		homa_unlock(&stripe->lock);
 	}
@@ -343,8 +450,8 @@ static void homa_peer_owe(struct homa_ctx *ctx, struct homa_peer *peer)
 		homa_peer_stripe(ctx->engine, peer->key);
 
 	homa_lock(&stripe->lock);
-	if (!peer->owes) {
-		HOMA_WRITE_ONCE(peer->owes, 1);
+	if (!(peer->marks & HOMA_PEER_OWES)) {
+		HOMA_WRITE_ONCE(peer->marks, peer->marks | HOMA_PEER_OWES);
 		homa_list_add_head(&stripe->owed, &peer->owed);
 	}
 	homa_unlock(&stripe->lock);
@@ -365,7 +472,7 @@ void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc)
 			peer->ack_from = *homa_rpc_from(rpc);
 		HOMA_WRITE_ONCE(peer->num_acks, (u8)(n + 1));
 		homa_unlock(&peer->lock);
-		if (unlikely(!HOMA_READ_ONCE(peer->owes)))
+		if (unlikely(!(HOMA_READ_ONCE(peer->marks) & HOMA_PEER_OWES)))
 			homa_peer_owe(ctx, peer);
 		return;
 	}
@@ -437,7 +544,8 @@ void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport)
 			struct homa_peer *peer =
 				homa_list_entry(pos, struct homa_peer, owed);
 
-			HOMA_WRITE_ONCE(peer->owes, 0);
+			HOMA_WRITE_ONCE(peer->marks,
+					peer->marks & (u8)~HOMA_PEER_OWES);
 			homa_peer_send_acks(ctx, peer, sport);
 		}
 		homa_unlock(&stripe->lock);
@@ -447,7 +555,8 @@ void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport)
 void homa_path_mtu(struct homa_ctx *ctx, struct homa_link *link,
 		   const struct homa_addr *dst, u32 mtu)
 {
-	struct homa_peer *peer = homa_peer_get(ctx, link, dst, true);
+	struct homa_peer *peer =
+		homa_peer_get(ctx, link, dst, HOMA_PEER_STRANGER);
 
 	if (!peer)
 		return;

@@ -17,6 +17,11 @@
 /* Level of unscheduled bytes until the peer's CUTOFFS arrive. */
 #define HOMA_NEW_PEER_LEVEL 6u
 
+/* It is in the stripe's list of those that acks are owed to. */
+#define HOMA_PEER_OWES 1u
+/* Some owner pays for it. */
+#define HOMA_PEER_PAID 2u
+
 /*
  * struct homa_peer - a remote host (or process, under UDP encapsulation) as reached over
  * one link: each link's grant scheduler has its own
@@ -48,9 +53,8 @@ struct homa_peer {
 	/* Average time from the last byte of a response to its ack, in units of
 	 * 2^HOMA_ACK_SHIFT ns. Written under a shard lock, read without one. */
 	u8 ack_delay;
-	/* 1 if the peer is in homa_peer_stripe.owed, else 0. Stripe lock; read without
-	 * it. */
-	u8 owes;
+	/* HOMA_PEER_OWES and HOMA_PEER_PAID. Stripe lock; read without it. */
+	u8 marks;
 	/* Number of RESENDs and NEED_ACKs that the peer has not answered; peer lock. */
 	u8 probes;
 	/* Number of open RPCs that the peer began. Peer lock; read without it. */
@@ -108,9 +112,15 @@ struct homa_peer {
 	struct homa_heap waiting;
 	/* Links the peer into homa_grants.peers; grant lock. */
 	struct homa_heap_node grant_node;
+	/* Who pays for it; NULL: nobody does. Stripe lock. */
+	struct homa_owner *owner;
+	/* Links it into homa_owner.turns of @owner; stripe lock. */
+	struct homa_list of_owner;
 };
-HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 312,
+HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 336,
 		   "peer state grew");
+HOMA_STATIC_ASSERT(HOMA_PEER_STRIPES == HOMA_OWNER_PARTS,
+		   "an owner has a list for each stripe");
 
 /*
  * struct homa_peer_stripe - a part of the peer table
@@ -122,6 +132,8 @@ struct homa_peer_stripe {
 	struct homa_list turns;
 	/* Peers that acks are owed to, the most recent first. */
 	struct homa_list owed;
+	/* So many of its peers nobody pays for. */
+	u32 unpaid;
 };
 
 /* ---- the keyed hash of an address ---- */
@@ -147,10 +159,22 @@ static inline u64 homa_addr_key(struct homa_ctx *ctx, const struct homa_addr *ad
 
 /* ---- peers ---- */
 
-/* Returns the peer with a reference for the caller, and makes it first if there is none and
- * @create; NULL: there is none, or no spare memory. */
+/* Whether a peer that is not there is made: not, because a socket of ours sends to it, or for
+ * another reason, such as a packet from there. */
+enum homa_peer_make {
+	HOMA_PEER_FIND,
+	HOMA_PEER_OURS,
+	HOMA_PEER_STRANGER,
+};
+/* Returns the peer with a reference for the caller, and makes it first if there is none, as @make
+ * says; NULL: there is none, or no spare memory or no place for it. */
 struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
-				const struct homa_addr *addr, bool create);
+				const struct homa_addr *addr,
+				enum homa_peer_make make);
+/* A socket of @owner sends to @peer. If nobody pays for it, @owner does from now on; false: he has
+ * as many peers as he may, and no idle one that could be forgotten for it. */
+bool homa_peer_charge(struct homa_ctx *ctx, struct homa_peer *peer,
+		      struct homa_owner *owner);
 /* Releases a reference. */
 void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer);
 /* Most message bytes in a packet to @addr on a path whose IP MTU is @mtu bytes. */

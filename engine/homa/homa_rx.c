@@ -134,7 +134,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 		pkt->verdict = HOMA_RX_NO_LISTENER;
 		goto out;
 	}
-	peer = homa_peer_get(ctx, in->link, pkt->src, true);
+	peer = homa_peer_get(ctx, in->link, pkt->src, HOMA_PEER_STRANGER);
 	if (!peer) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_peer);
 		goto out;

@@ -265,7 +265,8 @@ static void homa_rx_need_ack_done(struct homa_ctx *ctx, struct homa_link *link,
 				  struct homa_rx_pkt *pkt,
 				  const struct homa_hdr *hdr)
 {
-	struct homa_peer *peer = homa_peer_get(ctx, link, pkt->src, false);
+	struct homa_peer *peer =
+		homa_peer_get(ctx, link, pkt->src, HOMA_PEER_FIND);
 	struct homa_ack acks[HOMA_MAX_ACKS];
 	struct homa_ctrl *ctrl;
 	u32 i, n = 0;

@@ -7,6 +7,7 @@
 #define HOMA_TYPES_H
 
 #include "homa_addr.h"
+#include "homa_list.h"
 #include "homa_plat.h"
 #include "homa_wire.h"
 
@@ -55,6 +56,7 @@ enum {
 	HOMA_EPROTONOSUPPORT = 93,
 	HOMA_EADDRINUSE = 98,
 	HOMA_ENOBUFS = 105,
+	HOMA_EDQUOT = 122,
 	HOMA_ENOTCONN = 107,
 	HOMA_ESHUTDOWN = 108,
 	HOMA_ETIMEDOUT = 110,
@@ -139,6 +141,8 @@ struct homa_limits {
 	u32 rpc_from;
 };
 
+#define HOMA_OWNER_PARTS 16u /* of the table of peers */
+
 /*
  * struct homa_owner - the account of one that sockets belong to, such as a user; see
  * homa_sock_charge(). The engine counts here without a lock.
@@ -146,11 +150,20 @@ struct homa_limits {
  * @client_rpcs: number of @rpcs that are requests which the owner's own sockets sent.
  * @backlog: number of requests that came to the owner's sockets and that no application has
  *	taken yet.
+ * @peers: number of peers that are charged to the owner, because his sockets were the first
+ *	to send a request there. While there is one the memory of this struct must stay.
+ * @peers_refused: number of requests that failed because the owner had as many peers as he may.
+ * @max_peers: the host's: the owner may have so many; 0: peers are not charged to him.
+ * @turns: his peers, one list for each part of the table; it begins with zeros.
  */
 struct homa_owner {
 	u64 rpcs;
 	u64 client_rpcs;
 	u64 backlog;
+	u64 peers;
+	u64 peers_refused;
+	u32 max_peers;
+	struct homa_list turns[HOMA_OWNER_PARTS];
 };
 
 /*

@@ -163,7 +163,7 @@ static void put_peer(struct xp_world *w, struct xp_sink *s,
 
 	xp_put(s, peer->addr.ip[15]);
 	xp_put(s, (u64)peer->mtu_seg << 48 | (u64)peer->cutoff_version << 32 |
-			  (u64)peer->probes << 24 | (u64)peer->owes << 16 |
+			  (u64)peer->probes << 24 | (u64)peer->marks << 16 |
 			  peer->slots);
 	put2(s, peer->server_rpcs, peer->num_busy);
 	put2(s, peer->link_mtu, peer->ack_delay);

@@ -8,8 +8,13 @@
  *				COUNT requests (0: without end); prints "asking"
  *				after the first was sent, "done N failed M" at
  *				the end
+ *	rpcs spread IPV4 PORT COUNT
+ *				one request to each of COUNT addresses from that one on; prints
+ *				"refused N" (EDQUOT) "failed M" once homad has taken all, and
+ *				keeps the others open
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +76,44 @@ static void ask(struct raw *r, const char *ip, uint16_t port,
 	printf("done %lu failed %lu\n", done, failed);
 }
 
+static void count_failure(const struct homa_cqe *cqe, uint32_t *refused,
+			  uint32_t *failed)
+{
+	if (cqe->kind == HOMA_CQE_FAILED && cqe->error == EDQUOT)
+		++*refused;
+	else if (cqe->kind == HOMA_CQE_FAILED)
+		++*failed;
+}
+
+static void spread(struct raw *r, const char *ip, uint16_t port, uint32_t count)
+{
+	uint8_t to[16] = { [10] = 0xff, [11] = 0xff };
+	uint32_t sent = 0, refused = 0, failed = 0, first;
+	struct homa_cqe cqe;
+
+	if (inet_pton(AF_INET, ip, &first) != 1)
+		raw_die("rpcs: %s is no IPv4 address", ip);
+	while (sent < count || __atomic_load_n(&r->submit[0].index->head,
+					       __ATOMIC_ACQUIRE) != count) {
+		uint32_t next = htonl(ntohl(first) + sent);
+		struct homa_sqe sqe;
+
+		memcpy(to + 12, &next, sizeof(next));
+		if (sent < count) {
+			sqe = raw_sqe(r, to, port, 0, 100);
+			sent += raw_push(r, 0, &sqe);
+		}
+		while (raw_next(r, &cqe, sent < count ? 0 : 10))
+			count_failure(&cqe, &refused, &failed);
+	}
+	while (raw_next(r, &cqe, 500))
+		count_failure(&cqe, &refused, &failed);
+	printf("refused %u failed %u\n", refused, failed);
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
 int main(int argc, char **argv)
 {
 	struct raw r;
@@ -81,6 +124,9 @@ int main(int argc, char **argv)
 	raw_room(&r);
 	if (argc == 3)
 		serve(&r, (uint16_t)atoi(argv[2]), !strcmp(argv[1], "hold"));
+	else if (argc == 5 && !strcmp(argv[1], "spread"))
+		spread(&r, argv[2], (uint16_t)atoi(argv[3]),
+		       (uint32_t)atoi(argv[4]));
 	else if (argc >= 6)
 		ask(&r, argv[2], (uint16_t)atoi(argv[3]),
 		    strtoul(argv[4], NULL, 0), (uint32_t)atoi(argv[5]),

@@ -193,20 +193,20 @@ static void peer_get__a_full_table_is_not_searched_whole(void **state)
 	b.engine->max_peers_per_stripe = 100;
 	for (i = 0; i < peers; i++) {
 		addr = address(i);
-		held = homa_peer_get(&b.ctx, b.link, &addr, true);
+		held = homa_peer_get(&b.ctx, b.link, &addr, HOMA_PEER_OURS);
 		if (!held)
 			break;
 	}
 	assert_in_range(i, 16 * 50, peers);
 	addr = address(0);
-	held = homa_peer_get(&b.ctx, b.link, &addr, false);
+	held = homa_peer_get(&b.ctx, b.link, &addr, HOMA_PEER_FIND);
 	assert_non_null(held);
 	homa_peer_put(&b.ctx, held);
 	homa_peer_put(&b.ctx, held);
 	/* One of the 1,600 is idle now; who looks on finds it soon. */
 	for (i = 0; i < 16 * 40; i++) {
 		addr = address(100000 + i);
-		got = homa_peer_get(&b.ctx, b.link, &addr, true);
+		got = homa_peer_get(&b.ctx, b.link, &addr, HOMA_PEER_OURS);
 		if (got && b.ctx.metrics[HOMA_M_peers_evicted])
 			break;
 	}

@@ -88,6 +88,8 @@ struct homad_rule {
  *	requests unanswered.
  * @user_rpcs: The limits of open requests of a user's attachments add up to this at most;
  *	when it runs short, a new attachment gets fewer than @rpcs.
+ * @user_peers: Of the addresses that homad remembers, so many may be charged to a user, whose
+ *	programs were the first to send a request there.
  * @rcvbuf_default: Bytes of the receive pool of an attachment that asks for no size; a
  *	multiple of 64 KiB.
  * @rcvbuf_max: The most bytes of a receive pool; a multiple of 64 KiB.
@@ -102,6 +104,7 @@ struct homad_quota {
 	u32 total_attachments;
 	u32 rpcs;
 	u32 user_rpcs;
+	u32 user_peers;
 	u64 rcvbuf_default, rcvbuf_max;
 	u64 send_max;
 	u64 user_memory, total_memory;

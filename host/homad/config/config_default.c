@@ -90,6 +90,7 @@ void homad_config_default(struct homad_config *config)
 		.total_attachments = 2048,
 		.rpcs = 4096,
 		.user_rpcs = 262144,
+		.user_peers = 262144,
 		.rcvbuf_default = 8 * MIB,
 		.rcvbuf_max = 256 * MIB,
 		.send_max = 64 * MIB,

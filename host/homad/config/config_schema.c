@@ -88,6 +88,8 @@ const struct homad_setting homad_settings[] = {
 	       "requests that a handle may have open, and received requests it may leave unanswered"),
 	NUMBER("quota.user_rpcs", quota.user_rpcs, 64, 16777216, true,
 	       "requests that all handles of one user may have open; when they run short a handle gets fewer, at least 64"),
+	NUMBER("quota.user_peers", quota.user_peers, 16, 600000, true,
+	       "addresses, to which one user's programs were the first to send a request, that homad remembers; the next one takes the place of one without open RPCs"),
 	SIZE("quota.rcvbuf_default", quota.rcvbuf_default, 2 * POOL_PAGE,
 	     4 * GIB - POOL_PAGE, true,
 	     "receive buffer of a handle that asks for none"),

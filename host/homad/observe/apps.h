@@ -60,6 +60,9 @@ struct homad_app_view {
  * struct homad_user_view - a copy of the account of a user
  * @uid: The user.
  * @memory: Bytes of shared memory of the user's attachments.
+ * @rpcs: The number of RPCs that are open on its attachments, of either side.
+ * @peers: The number of addresses in homad's table that are charged to the user.
+ * @peers_refused: Requests that failed because the user had as many as quota.user_peers.
  * @copied: Bytes of copies of messages that homad has made for the user.
  * @listeners: The number of TCP ports at which the user listens.
  * @streams: The number of open TCP streams of the user's attachments.
@@ -68,7 +71,7 @@ struct homad_app_view {
  */
 struct homad_user_view {
 	uid_t uid;
-	u64 memory, copied;
+	u64 memory, copied, rpcs, peers, peers_refused;
 	u32 listeners;
 	u64 streams, stream_tx, stream_rx;
 };

@@ -399,6 +399,21 @@ static u64 user_memory(const struct homad_user_view *user)
 	return user->memory;
 }
 
+static u64 user_rpcs(const struct homad_user_view *user)
+{
+	return user->rpcs;
+}
+
+static u64 user_peers(const struct homad_user_view *user)
+{
+	return user->peers;
+}
+
+static u64 user_peers_refused(const struct homad_user_view *user)
+{
+	return user->peers_refused;
+}
+
 static u64 user_copied(const struct homad_user_view *user)
 {
 	return user->copied;
@@ -412,6 +427,18 @@ static void put_users(FILE *out, const struct homad_apps *apps)
 	put_user_family(out, apps, "homa_user_copied_bytes", "gauge",
 			"homad's own memory for short messages of a user on their way",
 			user_copied);
+	put_user_family(out, apps, "homa_user_rpcs", "gauge",
+			"RPCs that are open on a user's handles", user_rpcs);
+	put_user_family(out, apps, "homa_user_peers", "gauge",
+			"addresses in the table of peers that are charged to a user",
+			user_peers);
+	put_user_family(out, apps, "homa_user_peers_refused_total", "counter",
+			"requests that failed because a user had as many peers as quota.user_peers",
+			user_peers_refused);
+}
+
+static void put_users_tcp(FILE *out, const struct homad_apps *apps)
+{
 	put_user_family(out, apps, "homa_user_tcp_streams", "gauge",
 			"TCP connections of a user", user_streams);
 	put_user_family(out, apps, "homa_user_tcp_listeners", "gauge",
@@ -463,8 +490,9 @@ char *homad_metrics_text(struct homad *d, size_t *length)
 		put_nics(out, s);
 		put_links(out, s);
 		put_apps(out, &apps);
+		put_users(out, &apps);
 		if (s->tcp.on)
-			put_users(out, &apps);
+			put_users_tcp(out, &apps);
 		if (fclose(out)) {
 			free(text);
 			text = NULL;

@@ -477,6 +477,7 @@ void homad_attach_stop(struct homad *d)
 	if (!attach)
 		return;
 	homad_attach_listen_stop(d);
+	homad_users_stop(d);
 	d->wanting = NULL;
 	while (!homa_list_empty(apps)) {
 		attached = homa_container_of(apps->next, struct homad_attached,

@@ -191,6 +191,12 @@ void homad_backing_forget(struct homad *d, struct homad_app *app);
 struct homad_user *homad_user_get(struct homad *d, uid_t uid);
 /** homad_user_put() - forget the account if nothing is left in it. */
 void homad_user_put(struct homad_user *user);
+/** homad_users_sweep() - forget accounts of a bucket whose last peer has gone meanwhile. */
+void homad_users_sweep(struct homa_list *bucket);
+/** homad_users_limit() - quota.user_peers has changed. */
+void homad_users_limit(struct homad *d);
+/** homad_users_stop() - the engine has ended, and with it all peers. */
+void homad_users_stop(struct homad *d);
 /** homad_charge() - charge the account; 0, or -EDQUOT with a sentence. */
 int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
 		 size_t errlen);

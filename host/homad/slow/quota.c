@@ -20,6 +20,62 @@
 /* 1 / ROOT_SHARE of all handles is kept for root. */
 #define ROOT_SHARE 16u
 
+/* Is there anything on the user's account, but for peers? */
+static bool has_account(const struct homad_user *user)
+{
+	return user->fresh || user->attachments || user->records ||
+	       user->memory || user->listeners || user->num_tickets;
+}
+
+void homad_user_put(struct homad_user *user)
+{
+	/* The engine does not tell when the last peer goes: homad_users_sweep() finds out. */
+	if (has_account(user) || HOMA_READ_ONCE(user->owner.peers))
+		return;
+	homa_list_del(&user->list);
+	free(user);
+}
+
+void homad_users_sweep(struct homa_list *bucket)
+{
+	struct homa_list *node = bucket->next;
+
+	while (node != bucket) {
+		struct homad_user *user =
+			homa_container_of(node, struct homad_user, list);
+
+		node = node->next;
+		homad_user_put(user);
+	}
+}
+
+void homad_users_limit(struct homad *d)
+{
+	struct homa_list *node;
+	u32 i;
+
+	for (i = 0; i < HOMAD_USER_BUCKETS; i++)
+		homa_list_for_each(node, &homad_attach(d)->users[i])
+			HOMA_WRITE_ONCE(homa_container_of(node,
+							  struct homad_user, list)
+						->owner.max_peers,
+					d->config.quota.user_peers);
+}
+
+void homad_users_stop(struct homad *d)
+{
+	u32 i;
+
+	for (i = 0; i < HOMAD_USER_BUCKETS; i++) {
+		struct homa_list *bucket = &homad_attach(d)->users[i], *node;
+
+		homa_list_for_each(node, bucket)
+			homa_container_of(node, struct homad_user, list)->owner.peers =
+				0;
+		homad_users_sweep(bucket);
+	}
+}
+
 struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 {
 	struct homa_list *bucket =
@@ -33,6 +89,7 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 		if (user->uid == uid)
 			return user;
 	}
+	homad_users_sweep(bucket);
 	user = calloc(1, sizeof(*user));
 	if (user) {
 		for (i = 0; i < HOMAD_MAX_THREADS; i++)
@@ -40,19 +97,11 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 		homa_list_init(&user->tickets);
 		homa_list_init(&user->exports);
 		user->uid = uid;
+		user->owner.max_peers = d->config.quota.user_peers;
 		user->attach = homad_attach(d);
 		homa_list_add_head(bucket, &user->list);
 	}
 	return user;
-}
-
-void homad_user_put(struct homad_user *user)
-{
-	if (user->fresh || user->attachments || user->records || user->memory ||
-	    user->listeners || user->num_tickets)
-		return;
-	homa_list_del(&user->list);
-	free(user);
 }
 
 void homad_account(struct homad_user *user, u64 bytes)

@@ -201,6 +201,7 @@ static void take(struct homad *d, void *arg)
 
 	take_settings(d, new);
 	homad_copies_limit(d);
+	homad_users_limit(d);
 	take_spin(d, spin_us, spin_min_us);
 	take_share(d, share);
 	take_rules(d, new);
