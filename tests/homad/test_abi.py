@@ -8,14 +8,16 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from attachtool import ATTACH, CAN_PLACES, Client, request
-from homad import PROGRAMS, Host, needs_homad, needs_root, one_host
+from attachtool import ATTACH, CAN_PLACES, LISTEN, LISTEN_ON, RPCS, Client, request
+from homad import PROGRAMS, Host, needs_homad, needs_root, one_host, protocol, two_hosts
+from netns import eventually
 from ops_tools import snapshot
 from test_operation import probe
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 NEWER_MINOR = "7"
+RECORD = 72  # struct homa_ctl_rpc
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +93,26 @@ def test_sizes__are_charged_and_shown(host: Host) -> None:
     large, entries = attached(1024, 8192, 65536)
     assert entries == (1024, 8192, 65536)
     assert large - usual > 1 << 20
+
+
+def test_rpcs__that_are_listed_are_all() -> None:
+    """More requests wait for a server than the places that it has for them and for its own."""
+    places, many = 16, 60
+    config = {**protocol("timeout_us=20000000,tombstone_ms=25000"), "quota": {"rpcs": places}}
+    with two_hosts(config=config) as (here, there), Client(there.homad.socket) as server:
+        server.attach()
+        assert server.ask(LISTEN, size=LISTEN_ON, port=4000).error == 0
+        askers = [
+            here.start([PROGRAMS / "rpcs", "ask", there.v4, "4000", "0", "100", str(places)])
+            for _ in range(many // places + 1)
+        ]
+        wanted = places * len(askers)
+        assert wanted > 2 * places
+
+        def listed() -> int:
+            answer = server.ask(RPCS)
+            assert answer.error == 0
+            assert len(server.records(answer.total, RECORD)) == answer.total
+            return answer.total
+
+        eventually(lambda: listed() == wanted)

@@ -114,11 +114,21 @@ static struct homad_app *next_app(struct homad *d, u64 id)
 	return NULL;
 }
 
+static void name_owner(const struct homad_app *app, struct homad_rpc_owner *owner)
+{
+	memset(owner, 0, sizeof(*owner));
+	if (!app)
+		return;
+	owner->id = app->id;
+	memcpy(owner->name, app->name, sizeof(owner->name));
+}
+
 /* struct some_direct - an errand for the control thread: it has the next @n direct RPCs
- * written to @out, which has room for @max, and moves @at on */
+ * written to @out, which has room for @max, and moves @at on; all of them are @owner's */
 struct some_direct {
 	struct homad_rpc_cursor *at;
 	struct homa_rpc_look *out;
+	struct homad_rpc_owner owner;
 	u32 n, max;
 };
 
@@ -135,67 +145,37 @@ static void some_direct(struct homad *d, void *arg)
 	}
 	if (s.app->id != at->app)
 		s.next = 0;
+	name_owner(s.app, &some->owner);
 	homad_call(s.app->thread, look_at_slots, &s);
 	at->app = s.end ? s.app->id + 1 : s.app->id;
 	at->slot = s.end ? 0 : s.next;
 	some->n = s.n;
 }
 
-/* ---- the attachments of RPCs ---- */
-
-/* struct owners - an errand for the control thread: it finds the attachments of @n RPCs */
-struct owners {
-	const struct homa_rpc_look *look;
-	struct homad_rpc_owner *owner;
-	u32 n;
-};
-
-static void find_owner(struct homad *d, const struct homa_sock *sock,
-		       struct homad_rpc_owner *owner)
-{
-	struct homa_list *pos;
-
-	memset(owner, 0, sizeof(*owner));
-	homa_list_for_each(pos, &homad_slow(d)->apps) {
-		const struct homad_app *app =
-			homa_list_entry(pos, struct homad_attached, list)->app;
-
-		if (app->sock != sock)
-			continue;
-		owner->id = app->id;
-		memcpy(owner->name, app->name, sizeof(owner->name));
-		return;
-	}
-}
-
-/* RPCs that follow each other are often of one attachment, which is looked up once. */
-static void find_owners(struct homad *d, void *arg)
-{
-	struct owners *o = arg;
-	u32 i;
-
-	for (i = 0; i < o->n; i++) {
-		if (i && o->look[i].sock == o->look[i - 1].sock)
-			o->owner[i] = o->owner[i - 1];
-		else
-			find_owner(d, o->look[i].sock, &o->owner[i]);
-	}
-}
-
 /* ---- for tools ---- */
 
+/* struct some - a job for a fast-path thread: from @at on, it writes @n RPCs or peers of the
+ * engine, @max at most, to @out, and the attachment of each RPC to @owner */
 struct some {
 	struct homa_look_cursor *at;
 	void *out;
+	struct homad_rpc_owner *owner;
 	u32 n, max;
 };
 
+/* The attachments that are found here stay until this thread's next round (fast/grace.c). */
 static int some_rpcs(struct homad_thread *t, void *arg)
 {
 	struct some *some = arg;
+	const struct homa_rpc_look *look = some->out;
+	u32 i;
 
 	homad_now(t);
 	some->n = homa_rpcs_look(&t->ctx, some->at, NULL, some->out, some->max);
+	for (i = 0; i < some->n; i++)
+		name_owner(*(struct homad_app **)homa_sock_priv(
+				   (struct homa_sock *)look[i].sock),
+			   &some->owner[i]);
 	return 0;
 }
 
@@ -212,19 +192,20 @@ u32 homad_stats_some_rpcs(struct homad *d, struct homad_rpc_cursor *at,
 			  struct homa_rpc_look *out,
 			  struct homad_rpc_owner *owner, u32 max)
 {
-	struct some some = { .at = &at->engine, .out = out, .max = max };
+	struct some some = {
+		.at = &at->engine, .out = out, .owner = owner, .max = max
+	};
 	struct some_direct direct = { .at = at, .out = out, .max = max };
-	struct owners owners = { .look = out, .owner = owner };
+	u32 i;
 
-	if (at->engine.end) {
-		homad_control(d, some_direct, &direct);
-		owners.n = direct.n;
-	} else {
+	if (!at->engine.end) {
 		homad_call(d->threads[0], some_rpcs, &some);
-		owners.n = some.n;
+		return some.n;
 	}
-	homad_control(d, find_owners, &owners);
-	return owners.n;
+	homad_control(d, some_direct, &direct);
+	for (i = 0; i < direct.n; i++)
+		owner[i] = direct.owner;
+	return direct.n;
 }
 
 u32 homad_stats_some_peers(struct homad *d, struct homa_look_cursor *at,
@@ -327,14 +308,16 @@ static int look_at_app(struct homad_thread *t, void *arg)
 	}
 	if (some->at.end || some->n == some->max)
 		return 0;
-	n = homa_rpcs_look(&t->ctx, &some->at, app->sock, look, RPCS_AT_ONCE);
-	for (i = 0; i < n && some->n < some->max; i++)
+	n = homa_rpcs_look(&t->ctx, &some->at, app->sock, look,
+			   homa_min_u32(RPCS_AT_ONCE, some->max - some->n));
+	for (i = 0; i < n; i++)
 		if (!look[i].client)
 			add_rpc(some, seen_id(t, &look[i]), &look[i]);
 	return 0;
 }
 
-u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max)
+u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max,
+		     bool *all)
 {
 	struct app_rpcs some = { .app = app, .out = out, .max = max };
 
@@ -342,5 +325,6 @@ u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max)
 	homad_turns_of_rings(app);
 	while (!some.at.end && some.n < max)
 		homad_call(app->thread, look_at_app, &some);
+	*all = some.at.end;
 	return some.n;
 }

@@ -341,15 +341,21 @@ static void op_rpcs(struct homad *d, struct homad_client *client,
 {
 	struct homa_ctl_answer answer = { .op = r->op };
 	u32 max = 2 * client->app->max_rpcs;
-	struct homa_ctl_rpc *rpcs = calloc(max, sizeof(*rpcs));
+	struct homa_ctl_rpc *rpcs = NULL;
+	bool all = false;
 
 	(void)d;
-	if (!rpcs) {
-		homad_answer_error(client, r->op, -ENOMEM,
-				   "homad is out of memory");
-		return;
+	/* Requests that it has no place for yet wait in the engine, and are listed, too. */
+	for (; !all; max *= 2) {
+		free(rpcs);
+		rpcs = calloc(max, sizeof(*rpcs));
+		if (!rpcs) {
+			homad_answer_error(client, r->op, -ENOMEM,
+					   "homad is out of memory");
+			return;
+		}
+		answer.total = homad_stats_rpcs(client->app, rpcs, max, &all);
 	}
-	answer.total = homad_stats_rpcs(client->app, rpcs, max);
 	homad_answer(client, &answer, NULL, 0, rpcs, answer.total, sizeof(*rpcs));
 }
 

@@ -11,9 +11,8 @@
 #include "client.h"
 #include "fd.h"
 
-/* Ask homad for its records of RPCs, and allocate room for @more. NULL with an error in @rc. */
-static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 more, u32 *total,
-				     int *rc)
+/* Ask homad for its records of RPCs. NULL with an error in @rc. */
+static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 *total, int *rc)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_RPCS };
 	struct homa_ctl_answer answer = { 0 };
@@ -22,7 +21,7 @@ static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 more, u32 *total,
 	*rc = homa_svc_question(c, &request, &answer, NULL);
 	if (*rc)
 		return NULL;
-	rpcs = calloc(answer.total + more + 1, sizeof(*rpcs));
+	rpcs = calloc(answer.total + 1, sizeof(*rpcs));
 	*rc = homa_svc_records(c, rpcs, sizeof(*rpcs), answer.total);
 	if (!rpcs && !*rc)
 		*rc = -ENOMEM;
@@ -96,9 +95,9 @@ static u32 count_done(struct homa_svc *c)
 	return n;
 }
 
-/* Correct homad's @total records and add up to @room of ours. The caller has the lock. */
-static u32 put_right(struct homa_svc *c, struct homa_ctl_rpc *rpcs, u32 total,
-		     u32 room)
+/* Correct homad's @total records and add ours, for which there is room. The caller has the
+ * lock. */
+static u32 put_right(struct homa_svc *c, struct homa_ctl_rpc *rpcs, u32 total)
 {
 	u32 i, n = 0, num, top = __atomic_load_n(&c->fresh, __ATOMIC_RELAXED);
 	u64 *ids = waiting_requests(c, &num);
@@ -113,7 +112,7 @@ static u32 put_right(struct homa_svc *c, struct homa_ctl_rpc *rpcs, u32 total,
 			rpcs[i].ready = 1;
 		rpcs[n++] = rpcs[i];
 	}
-	for (i = 0; i < top && n < total + room; i++)
+	for (i = 0; i < top; i++)
 		if (c->slots[i].state == HOMA_SVC_DONE)
 			show_done(c, i, &rpcs[n++]);
 	free(ids);
@@ -125,23 +124,23 @@ int homa_svc_rpcs(void *host,
 		  void *arg)
 {
 	struct homa_svc *c = host;
-	struct homa_ctl_rpc *rpcs;
-	u32 i, total = 0, room;
+	struct homa_ctl_rpc *rpcs, *larger;
+	u32 i, total = 0;
 	int rc;
 
 	pthread_mutex_lock(&c->ctl);
-	homa_gate_lock(&c->lock);
-	homa_svc_drain(c, NULL);
-	/* Some requests may end while homad is asked, so there is room for more. */
-	room = count_done(c) + 1024;
-	homa_gate_unlock(&c->lock);
-	rpcs = ask_rpcs(c, room, &total, &rc);
+	rpcs = ask_rpcs(c, &total, &rc);
 	if (!rc) {
 		homa_gate_lock(&c->lock);
 		if (homa_svc_state(c) == HOMA_SVC_UP)
 			homa_svc_drain(c, NULL);
 		homa_svc_fd_touch(c);
-		total = put_right(c, rpcs, total, room);
+		/* None is over meanwhile that is not counted here. */
+		larger = reallocarray(rpcs, total + count_done(c) + 1,
+				      sizeof(*rpcs));
+		rpcs = larger ? larger : rpcs;
+		rc = larger ? 0 : -ENOMEM;
+		total = rc ? 0 : put_right(c, rpcs, total);
 		homa_gate_unlock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->ctl);
