@@ -145,7 +145,8 @@ enum homa_kind {
  *
  * The structure may be copied, and a request's copy answered when the original
  * is gone; only one of the copies is released. struct homa_ticket is shorter,
- * for a request that is to be answered later.
+ * for a request that is to be answered later. It has no size field, because the library fills
+ * it: within a major version its size stays, and what a later library adds is in @priv.
  */
 struct homa_message {
 	enum homa_kind kind;
@@ -207,6 +208,8 @@ void homa_close(struct homa *h);
  * @token: text, 32 digits and letters, NUL-terminated: it may be sent through a pipe, or be
  *	put into the environment before exec(). Whoever knows it and is of the same user can
  *	take the handle.
+ *
+ * It has no size field: the text is the library's, and no longer within a major version.
  */
 struct homa_handover {
 	char token[40];
@@ -529,7 +532,8 @@ const void *homa_view(const struct homa_message *msg, void *buf, size_t size);
  * Plain bytes without pointers: it may be copied and kept while the message itself
  * is released and gone. It is worth something only with the handle that received
  * the request, in the process that opened it or that imported it (homa_import()); what
- * else comes in is refused (-EINVAL). All fields are the library's.
+ * else comes in is refused (-EINVAL). All fields are the library's. It has no size field:
+ * within a major version it is 64 bytes.
  */
 struct homa_ticket {
 	uint64_t handle;
