@@ -26,6 +26,7 @@ from lab.paths import BUILD, ROOT
 TARGETS_FILE = ROOT / "bench" / "targets.toml"
 JSON_ARGUMENT = "{json}"
 BUILD_FOLDER = "{build}"
+PYTHON = "{python}"
 _KEYS = {"name": str, "command": str, "path": str, "goal": (int, float), "better": str, "why": str}
 
 
@@ -166,7 +167,9 @@ def run_command(command: str, root: Path = ROOT) -> object:
     with tempfile.TemporaryDirectory(prefix="homa-targets-") as folder:
         out = Path(folder) / "result.json"
         words = [out.as_posix() if word == JSON_ARGUMENT else word for word in shlex.split(command)]
-        argv = [word.replace(BUILD_FOLDER, str(BUILD)) for word in words]
+        argv = [
+            word.replace(BUILD_FOLDER, str(BUILD)).replace(PYTHON, sys.executable) for word in words
+        ]
         try:
             done = subprocess.run(
                 argv, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

@@ -4,20 +4,26 @@
 from __future__ import annotations
 
 import errno
+import json
 import mmap
 import os
 import signal
 import struct
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from attachtool import ATTACH, SEGMENT, Client, request
-from homad import SANITIZED, Homad, Host, needs_homad, needs_root, one_host, protocol
+from homad import BUILD, ROOT, SANITIZED, Homad, Host, needs_homad, needs_root, one_host, protocol
 from netns import eventually
 from ops_tools import snapshot
 from test_attach import attach_as
 from test_hostile import STEADY, echo_server, ended_well, going
+
+from lab.targets.goals import load_targets
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
@@ -63,6 +69,23 @@ def test_idle__64_applications_hold_64_mb_in_all() -> None:
         if not SANITIZED:
             grown = host.homad.rss() - private + host.homad.status("RssShmem") - shared
             assert grown << 10 <= 64 * MIB, grown
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer has memory of its own")
+def test_idle__row_of_the_scoreboard(tmp_path: Path) -> None:
+    """What ./homa targets runs for attach-*, with few attachments; its time is not looked at."""
+    rows = [row for row in load_targets() if row.name.startswith("attach-")]
+    assert {row.path for row in rows} == {"attach_ms", "idle_mb"}
+    (command,) = {row.command for row in rows}
+    out = tmp_path / "figures.json"
+    places = {"{json}": str(out), "{python}": sys.executable, "{build}": str(BUILD)}
+    for word, meant in places.items():
+        command = command.replace(word, meant)
+    subprocess.run([*command.split(), "--cycles", "20", "--rounds", "1"], cwd=ROOT, check=True)
+    figures = json.loads(out.read_text())
+    (memory,) = (row.goal for row in rows if row.path == "idle_mb")
+    assert 0 < figures["idle_mb"] <= memory
+    assert len(figures["attach_ms"]) == 1 and figures["attach_ms"][0] > 0
 
 
 def test_much_traffic__has_more_and_gives_it_back() -> None:
