@@ -179,8 +179,10 @@ def test_users_together__leave_some_to_others_and_to_root() -> None:
         finally:
             os.seteuid(0)
         assert "quota.total_memory" in refused_one.ask(ATTACH, size=131072).text
-        # Root has what was kept, and what nobody took.
-        stack.enter_context(Client(host.homad.socket)).attach()
+        # Root has what was kept, and what nobody took: its programs attach, serve and send.
+        echo_server(host, 4000)
+        steady = going(host.start([STEADY, host.address(host, 4000), "0", "8", "10000"]))
+        assert ended_well(steady)[0] > 0
         host.homad.check()
 
 

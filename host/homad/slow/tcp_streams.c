@@ -22,7 +22,13 @@
 #define FIRST_SLOTS 16u
 /* The most slots that are added at once. */
 #define MOST_SLOTS 1024u
-#define SLOT_BYTES (2u * HOMA_STREAM_FIRST + sizeof(struct homa_stream_slot))
+/* What homad itself keeps for a slot: a connection, and an entry of each of its arrays. */
+#define OWN_BYTES                                                      \
+	(sizeof(struct homad_stream) + sizeof(struct homad_stream *) + \
+	 sizeof(struct homad_backing) + sizeof(struct homad_alias) +   \
+	 3 * sizeof(u32))
+#define SLOT_BYTES \
+	(2u * HOMA_STREAM_FIRST + sizeof(struct homa_stream_slot) + OWN_BYTES)
 #define PAGE ((u64)4096)
 
 /**
