@@ -110,15 +110,13 @@ void homa_grant_add(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		homa_grant_due(ctx, link);
 }
 
-void homa_grant_remove(struct homa_ctx *ctx, struct homa_rpc *rpc)
+void homa_grant_leave(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_grantee *in = &rpc->in;
 	struct homa_link *link = rpc->link;
 	struct homa_grants *grants = &link->grants;
 	bool due;
 
-	if (!in->counted)
-		return;
 	in->counted = false;
 	if (!in->joined && in->accounted == in->length)
 		return;

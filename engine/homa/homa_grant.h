@@ -127,9 +127,9 @@ void homa_grants_init(struct homa_grants *grants);
  * known now; joins the scheduler if granted < length.
  */
 void homa_grant_add(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* Removes the message because it is complete, dead, or without pages; does nothing if it is
- * not in the scheduler. */
-void homa_grant_remove(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* Removes the message, which is in the scheduler, because it is complete, dead, or without
+ * pages. */
+void homa_grant_leave(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* Notes that @fresh more bytes arrived, so that grants may be due; shard locked. */
 void homa_grant_received(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 fresh);
 /* Makes the next homa_rx_flush() run the link's grant scheduler. */

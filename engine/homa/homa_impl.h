@@ -32,4 +32,12 @@
 #include "homa_sock.h"
 #include "homa_starve.h"
 
+/* As homa_grant_leave(), but harmless if the message is not in the grant scheduler, which the
+ * shortest ones never are. */
+static inline void homa_grant_remove(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	if (unlikely(rpc->in.counted))
+		homa_grant_leave(ctx, rpc);
+}
+
 #endif

@@ -7,6 +7,7 @@
  * takes what is there, also pages that long ones were promised; then such a one may have
  * to wait in the middle. Who waits, and who gives back, is in homa_starve.c.
  */
+#include "homa_impl.h"
 #include "homa_pages.h"
 #include "homa_share.h"
 
@@ -202,6 +203,26 @@ static void homa_rpc_first_pages(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		homa_sock_hungry(ctx, sock);
 }
 
+/* The usual case: all of the message is here, it fits the page that is in use, and nobody
+ * waits for pages; sock locked. */
+static bool homa_rpc_slice(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			   u32 start, u32 end)
+{
+	struct homa_sock *sock = rpc->sock;
+	u64 lease = ctx->engine->params.bpage_lease_us * 1000ull;
+
+	if (end - start != rpc->in.length || homa_heap_min(&sock->starving) ||
+	    !homa_pool_slice(sock->pool, ctx->now, lease, ctx->cpu,
+			     rpc->in.length, &rpc->pages[0]))
+		return false;
+	rpc->num_pages = 1;
+	rpc->placed_to = HOMA_BPAGE_SIZE;
+	rpc->flags |= HOMA_RPC_OWN_PAGES;
+	if (homa_sock_short(sock))
+		homa_sock_hungry(ctx, sock);
+	return true;
+}
+
 bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 			 u32 end)
 {
@@ -215,6 +236,10 @@ bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 		return true;
 	homa_rpc_displaced(rpc);
 	homa_lock(&sock->lock);
+	if (likely(homa_rpc_slice(ctx, rpc, start, end))) {
+		homa_unlock(&sock->lock);
+		return true;
+	}
 	ok = need <= homa_min_u32(HOMA_MAX_BPAGES, sock->pool->num_pages);
 	if (ok) {
 		rpc->num_pages = (u8)need;

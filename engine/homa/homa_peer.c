@@ -142,8 +142,7 @@ static bool homa_peer_forget(struct homa_ctx *ctx,
 	homa_list_del(&peer->turn);
 	homa_list_del(&peer->owed);
 	homa_peer_unpay(stripe, peer);
-	if (HOMA_RCU)
-		homa_counter_bump(&ctx->engine->peers_epoch);
+	homa_counter_bump(&ctx->engine->peers_epoch);
 	homa_counter_add(&ctx->engine->num_peers, (u64)-1);
 	homa_count(ctx, HOMA_M_peers_evicted, 1);
 	peer->hash.next = (struct homa_list *)ctx->retired_peer;
@@ -336,7 +335,8 @@ out:
 /*
  * Returns the entry for @addr among the peers that a context met last. It uses no hash of
  * the address, because that is keyed and so not cheap. A pointer kept here outlives no
- * eviction: whoever evicts counts first and frees after a grace period, in which we are.
+ * eviction: whoever evicts counts first and frees after a grace period, in which we are, or
+ * there is only one thread.
  */
 static struct homa_peer **homa_peer_seen(struct homa_ctx *ctx,
 					 const struct homa_addr *addr)
@@ -363,7 +363,7 @@ struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 {
 	struct homa_peer **seen, *peer;
 
-	if (!HOMA_RCU)
+	if (!HOMA_RCU && !HOMA_ALONE)
 		return homa_peer_find_or_make(ctx, link, addr, make);
 	seen = homa_peer_seen(ctx, addr);
 	peer = *seen;

@@ -209,6 +209,29 @@ static struct homa_lease *homa_pool_lease(struct homa_pool *pool, u64 now,
 	return own;
 }
 
+bool homa_pool_slice(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
+		     u32 length, u32 *page)
+{
+	struct homa_lease *lease = &pool->lease[cpu % HOMA_LEASES];
+	u32 size = (length + HOMA_GRANULE - 1) & ~(HOMA_GRANULE - 1);
+	u32 used = lease->used;
+
+	if (unlikely(used == HOMA_BPAGE_SIZE || length > HOMA_BPAGE_SIZE))
+		return false;
+	/* Only the lease itself is left: all its messages were released. */
+	if (pool->refs[lease->page] == 1)
+		used = 0;
+	/* One that fills the page ends the lease. */
+	if (unlikely(used + size >= HOMA_BPAGE_SIZE))
+		return false;
+	pool->refs[lease->page]++;
+	lease->used = used + size;
+	lease->until = now + lease_ns;
+	*page = (lease->page << HOMA_BPAGE_SHIFT) + used;
+	homa_pool_mark(pool, *page);
+	return true;
+}
+
 int homa_pool_alloc(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
 		    u32 length, u32 *pages, u32 *num_pages)
 {
@@ -219,6 +242,9 @@ int homa_pool_alloc(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
 
 	if (!length || length > HOMA_MAX_BPAGES * HOMA_BPAGE_SIZE)
 		return -HOMA_EINVAL;
+	*num_pages = 1;
+	if (homa_pool_slice(pool, now, lease_ns, cpu, length, pages))
+		return 0;
 	size = (rest + HOMA_GRANULE - 1) & ~(HOMA_GRANULE - 1);
 	if (size == HOMA_BPAGE_SIZE) {
 		whole++;

@@ -65,6 +65,10 @@ u32 homa_pool_limit(struct homa_pool *pool, u32 pages);
 /* Takes pages for a message of @length bytes; 0, or -ENOBUFS with nothing taken. */
 int homa_pool_alloc(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
 		    u32 length, u32 *pages, u32 *num_pages);
+/* Takes a slice of the leased page for a message of @length bytes, which is not 0; false:
+ * nothing was taken, and homa_pool_alloc() may find more. */
+bool homa_pool_slice(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
+		     u32 length, u32 *page);
 /* Tries to have @pages free pages by ending leases; returns the number of free pages. */
 u32 homa_pool_want(struct homa_pool *pool, u32 pages);
 /* Takes pages back from the application; -EINVAL, and nothing is changed, for an offset

@@ -50,9 +50,13 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	homa_wheel_node_init(&rpc->timer);
 	homa_ranges_init(&rpc->ranges);
 	homa_list_init(&rpc->holding);
-	memset(&rpc->in, 0, sizeof(rpc->in));
-	/* The bytes of out.hdr are valid only if out.active says so. */
-	memset(&rpc->out, 0, offsetof(struct homa_out, hdr));
+	/* Node, age, birth and out.send have their values from elsewhere; the bytes of out.hdr
+	 * are valid only if out.active says so. */
+	memset((u8 *)&rpc->in + offsetof(struct homa_grantee, length), 0,
+	       sizeof(rpc->in) - offsetof(struct homa_grantee, length));
+	memset((u8 *)&rpc->out + offsetof(struct homa_out, sent_at), 0,
+	       offsetof(struct homa_out, hdr) -
+		       offsetof(struct homa_out, sent_at));
 	homa_heap_node_init(&rpc->in.node);
 	homa_list_init(&rpc->in.age);
 	homa_sendable_init(&rpc->out.send);

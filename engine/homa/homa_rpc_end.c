@@ -7,6 +7,7 @@
  * them.
  */
 #include "homa_busy.h"
+#include "homa_impl.h"
 #include "homa_once.h"
 #include "homa_owner.h"
 #include "homa_pages.h"

@@ -56,7 +56,9 @@ bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		return true;
 	}
 	HOMA_WRITE_ONCE(rpc->in.granted, homa_min_u32(granted, length));
-	homa_grant_add(ctx, rpc);
+	/* One packet that is here needs no grant. */
+	if (!in->whole || length > HOMA_READ_ONCE(in->link->mtu))
+		homa_grant_add(ctx, rpc);
 	return true;
 }
 

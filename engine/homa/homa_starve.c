@@ -11,6 +11,7 @@
  */
 #include "homa_busy.h"
 #include "homa_ctrl.h"
+#include "homa_impl.h"
 #include "homa_pages.h"
 #include "homa_repair.h"
 #include "homa_share.h"

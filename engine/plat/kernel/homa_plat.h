@@ -231,6 +231,7 @@ static inline bool homa_ref_drop_last(struct homa_ref *ref)
  * period, or reuses a peer's memory as another peer (SLAB_TYPESAFE_BY_RCU).
  */
 #define HOMA_RCU 1
+#define HOMA_ALONE 0
 #define homa_publish(p, v) smp_store_release(p, v)
 #define homa_write_barrier() smp_wmb()
 

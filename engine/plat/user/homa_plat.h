@@ -284,6 +284,9 @@ static inline void homa_unlock(struct homa_lock *lock)
 		__atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
 }
 
+/* True if only one thread calls the engine, so that nothing changes between two looks. */
+#define HOMA_ALONE homa_plat_alone
+
 /* A reference count; whoever drops the last reference owns the object. */
 struct homa_ref {
 	u32 count;
@@ -347,6 +350,7 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 
 #define HOMA_READ_ONCE(x) (x)
 #define HOMA_WRITE_ONCE(x, v) ((x) = (v))
+#define HOMA_ALONE 1
 
 struct homa_lock {
 	u8 unused;
