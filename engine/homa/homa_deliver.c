@@ -15,9 +15,9 @@
 #include "homa_owner.h"
 #include "homa_rx.h"
 
-void homa_sock_deliver_whole(struct homa_sock *sock, bool deliver_whole)
+void homa_sock_deliver_whole(struct homa_sock *sock, enum homa_whole which)
 {
-	HOMA_WRITE_ONCE(sock->deliver_whole, deliver_whole);
+	HOMA_WRITE_ONCE(sock->deliver_whole, (u8)which);
 }
 
 void homa_sock_refuse(struct homa_sock *sock, bool refuse)
@@ -90,10 +90,11 @@ bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			   struct homa_rx_pkt *pkt)
 {
 	struct homa_rx_message *m = &pkt->message;
+	u8 which = HOMA_READ_ONCE(rpc->sock->deliver_whole);
 
 	/* The whole message has come once already, and another caller copies it now. */
-	if (rpc->in.received || !HOMA_READ_ONCE(rpc->sock->deliver_whole) ||
-	    !(rpc->flags & HOMA_RPC_OWN_PAGES) || rpc->flags & HOMA_RPC_PRIVATE)
+	if (rpc->in.received || !which || !(rpc->flags & HOMA_RPC_OWN_PAGES) ||
+	    (rpc->flags & HOMA_RPC_PRIVATE && which != HOMA_WHOLE_ALL))
 		return false;
 	/* The host names the packet's sender as the peer. */
 	if (homa_rpc_is_client(rpc) &&
@@ -119,6 +120,7 @@ bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	pkt->whole = true;
 	m->sock = rpc->sock;
 	m->handle = homa_rpc_handle(rpc);
+	m->rpc = rpc;
 	m->cookie = rpc->cookie; /* with a request it is the deadline */
 	m->page = rpc->pages[0];
 	m->peer_port = rpc->dport;

@@ -242,10 +242,10 @@ u32 homa_pool_back(struct homa_ctx *ctx, struct homa_sock *sock, u32 pages);
 /** homa_pool_low() - true if more than half of the pool's backed pages are in use
  * Only the thread that may exchange the pool calls it, because no lock is taken. */
 bool homa_pool_low(const struct homa_sock *sock);
-/** homa_sock_deliver_whole() - may a message that is whole in one packet become the
- * application's at once? Then its verdict is HOMA_RX_MESSAGE, and the host copies it to its page
- * and calls nothing more. It is at first off, and never so for private RPCs or without a pool. */
-void homa_sock_deliver_whole(struct homa_sock *sock, bool deliver_whole);
+/** homa_sock_deliver_whole() - say which messages that are whole in one packet become the
+ * application's at once. Their verdict is HOMA_RX_MESSAGE, and the host copies them to their page
+ * and calls nothing more. At first none do, and never those without a pool. */
+void homa_sock_deliver_whole(struct homa_sock *sock, enum homa_whole which);
 /** homa_sock_taken() - the application has taken @requests more of those that came as
  * HOMA_RX_MESSAGE; they no longer count against max_backlog. Any thread may call this. */
 void homa_sock_taken(struct homa_sock *sock, u32 requests);

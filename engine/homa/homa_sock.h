@@ -33,9 +33,9 @@ struct homa_sock {
 	bool only_v4;
 	/* True once homa_sock_close() has begun. Sock lock; read without it. */
 	bool closing;
-	/* True if messages of one packet are handed to the application at once, see
-	 * homa_sock_deliver_whole(); read without a lock. */
-	bool deliver_whole;
+	/* Which messages of one packet are handed to the application at once, an enum
+	 * homa_whole; read without a lock. */
+	u8 deliver_whole;
 	/* True while DATA for the socket is dropped, see homa_sock_refuse(); read without a
 	 * lock. */
 	bool refuse;

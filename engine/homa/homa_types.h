@@ -207,11 +207,20 @@ enum homa_verdict {
 	HOMA_RX_MESSAGE, /* it is a whole message; see homa_sock_deliver_whole() */
 };
 
+/* Which messages homa_sock_deliver_whole() means. */
+enum homa_whole {
+	HOMA_WHOLE_NONE = 0,
+	HOMA_WHOLE_SHARED, /* all but those of private RPCs */
+	HOMA_WHOLE_ALL,
+};
+
 /*
  * struct homa_rx_message - what homa_rx_take() would say of a message that came by
  * HOMA_RX_MESSAGE. Its peer is homa_rx_pkt.src, its length homa_rx_pkt.length.
  * @sock: socket that the message is for; it may be gone with the next call.
  * @handle: RPC of the message, which may be gone with the next call.
+ * @rpc: the same RPC, for hosts with one thread: its private bytes are there until the next
+ *	call of homa_retired_rpc(), even if it has ended.
  * @cookie: as in struct homa_msg_info.
  * @deadline: as in struct homa_msg_info.
  * @page: offset of the message in the region, in bytes; the host has it until
@@ -222,6 +231,7 @@ enum homa_verdict {
 struct homa_rx_message {
 	struct homa_sock *sock;
 	struct homa_handle handle;
+	struct homa_rpc *rpc;
 	union {
 		u64 cookie;
 		u64 deadline;

@@ -79,6 +79,8 @@ struct homad_slot {
 	u32 error;
 	u8 kind;
 	u8 flags;
+	/* Of a server: the reply leaves by homad.ports[@port - 1]; 0: that is not known. */
+	u8 port;
 };
 
 /* struct homad_direct - an RPC between two applications of this host; see direct.c */
@@ -252,6 +254,11 @@ struct homad_app {
 	/* The number of entries that homad has taken from the release ring; it counts up
 	 * for ever. */
 	u32 release_head;
+	/* Messages of one packet are delivered as they are received (one_packet.c): a batch of them
+	 * has room in the completion ring and in @server_slots. */
+	bool delivers_whole;
+	/* That ends when @cq_tail gets here, or when @unanswered does, respectively. */
+	u32 whole_tail, whole_slots;
 	/* homad has written completions up to @cq_tail; the application knows of those before
 	 * @cq_published. */
 	u32 cq_tail, cq_published;

@@ -97,6 +97,7 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 	struct homa_send send = {
 		.dst = w->hosts[server].addr,
 		.port = port,
+		.flags = w->cfg.private_rpcs ? HOMA_SEND_PRIVATE : 0,
 		.length = request_length,
 		.available = first_supply(w, request_length),
 		.cookie = pair_mix(rpc->index + 77),

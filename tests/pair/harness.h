@@ -106,6 +106,7 @@ struct pair_filter {
  * @tell_gone: see struct homa_limits; pair_world.gone counts.
  * @deliver_whole: see homa_sock_deliver_whole(); pair_world.delivered_whole counts.
  * @at_once: see homa_ctx.tx_now; pair_world.sent_at_once counts.
+ * @private_rpcs: all RPCs are sent as private ones.
  * @within: ‰ of RPCs whose client tells how long it waits.
  */
 struct pair_config {
@@ -139,6 +140,7 @@ struct pair_config {
 	bool tell_gone;
 	bool deliver_whole;
 	bool at_once;
+	bool private_rpcs;
 	u32 within;
 	u64 max_packets;
 	struct pair_faults faults;

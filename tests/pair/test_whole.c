@@ -204,6 +204,29 @@ whole__private_rpcs_and_switched_off_sockets_take_the_usual_way(void **state)
 	pair_finish(w);
 }
 
+static void whole__private_rpcs_too_where_the_host_wants_them(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *r;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.hosts = 2;
+	cfg.deliver_whole = true;
+	cfg.private_rpcs = true;
+	w = pair_world_new(&cfg);
+	r = pair_rpc(w, 0, 1, 100, 100);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(w->delivered_whole, 1); /* the request, which is nobody's own */
+	homa_sock_deliver_whole(w->hosts[0].socks[r->client_sock].sock,
+				HOMA_WHOLE_ALL);
+	pair_rpc(w, 0, 1, 100, 100);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(w->delivered_whole, 3);
+	pair_finish(w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -215,6 +238,7 @@ int main(void)
 		cmocka_unit_test(whole__no_timer_for_a_request_in_service),
 		cmocka_unit_test(
 			whole__private_rpcs_and_switched_off_sockets_take_the_usual_way),
+		cmocka_unit_test(whole__private_rpcs_too_where_the_host_wants_them),
 	};
 
 	pair_test_setup();

@@ -26,33 +26,32 @@ void homad_unready(struct homad_rpc *priv)
 		homa_list_del(&priv->ready);
 }
 
-/* Returns which sleepers of the application an event of this RPC wakes: those who wait for
- * shared messages sleep on if it is private. */
-static u32 want_of(const struct homad_rpc *priv)
+u32 homad_want_of(const struct homad_rpc *priv)
 {
 	return priv->is_private ? HOMA_SHM_ARM_ANY :
 				  HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED;
 }
 
-/* Returns the id that a server of this host sees. An application that does not number its
- * requests names them itself: it does not know the engine's id, so a server here must not
- * see that one. */
-static u64 seen_id(struct homad_thread *t, const struct homa_event *event)
+u64 homad_seen_id(struct homad_thread *t, u64 id)
 {
-	struct homa_rpc *client;
+	struct homa_rpc *client = homa_rpc_hold(&t->ctx, id ^ 1, NULL);
 	const struct homad_rpc *priv;
 	u64 token;
 
-	if (event->kind != HOMA_EV_REQUEST ||
-	    homa_rpc_link(event->rpc) != t->d->local->link)
-		return 0;
-	client = homa_rpc_hold(&t->ctx, event->handle.id ^ 1, NULL);
 	if (!client)
 		return 0;
 	priv = homa_rpc_priv(client);
 	token = priv->numbered ? 0 : priv->token;
 	homa_rpc_release(&t->ctx, client);
 	return token ? token << 1 | 1 : 0;
+}
+
+static u64 seen_id(struct homad_thread *t, const struct homa_event *event)
+{
+	if (event->kind != HOMA_EV_REQUEST ||
+	    homa_rpc_link(event->rpc) != t->d->local->link)
+		return 0;
+	return homad_seen_id(t, event->handle.id);
 }
 
 void homad_events(struct homad_thread *t)
@@ -83,7 +82,7 @@ void homad_events(struct homad_thread *t)
 						       HOMAD_READY_REQUESTS :
 						       HOMAD_READY_RESPONSES],
 				   &priv->ready);
-		homad_touch(t, app, want_of(priv));
+		homad_touch(t, app, homad_want_of(priv));
 		homad_unlock(app);
 		homa_rpc_release(&t->ctx, event.rpc);
 	}
@@ -157,6 +156,31 @@ void homad_forget(struct homad_thread *t, struct homad_rpc *priv)
 	homad_unlock(app);
 }
 
+/* ---- which messages are delivered as they are received; one_packet.c ---- */
+
+/* Begins only with so much room that it does not end at once. */
+#define WHOLE_ROOM (2 * HOMAD_BATCH)
+
+HOMA_RARE static void stop_whole(struct homad_app *app)
+{
+	app->delivers_whole = false;
+	homa_sock_deliver_whole(app->sock, HOMA_WHOLE_NONE);
+}
+
+/* The completion ring has room for @room entries. */
+static void begin_whole(struct homad_app *app, u32 room)
+{
+	app->whole_tail = app->cq_tail + room - (HOMAD_BATCH - 1);
+	if (likely(app->delivers_whole) || !homa_plat_alone ||
+	    room < WHOLE_ROOM || app->max_rpcs - app->unanswered < WHOLE_ROOM ||
+	    !homa_list_empty(&app->ready[HOMAD_READY_REQUESTS]) ||
+	    !homa_list_empty(&app->ready[HOMAD_READY_RESPONSES]))
+		return;
+	app->whole_slots = app->max_rpcs - (HOMAD_BATCH - 1);
+	app->delivers_whole = true;
+	homa_sock_deliver_whole(app->sock, HOMA_WHOLE_ALL);
+}
+
 u64 homad_slot_new(struct homad_app *app, struct homa_handle handle)
 {
 	u32 index = app->server_free;
@@ -167,10 +191,13 @@ u64 homad_slot_new(struct homad_app *app, struct homa_handle handle)
 	slot = &app->server_slots[index];
 	app->server_free = index + 1 + slot->next;
 	slot->handle = handle;
+	slot->port = 0;
 	/* The cookie is never 0, and differs each time the place is used. */
 	slot->cookie++;
 	slot->token = slot->cookie << 16 | index;
 	HOMA_WRITE_ONCE(app->unanswered, app->unanswered + 1);
+	if (unlikely(app->unanswered == app->whole_slots))
+		stop_whole(app);
 	return slot->token;
 }
 
@@ -194,7 +221,11 @@ void homad_slot_back(struct homad_thread *t, struct homad_app *app, u64 token)
 
 struct homa_cqe *homad_next_cqe(struct homad_app *app)
 {
-	return &app->rings.cqe[app->cq_tail++ & (app->rings.cq_entries - 1)];
+	u32 at = app->cq_tail++;
+
+	if (unlikely(app->cq_tail == app->whole_tail))
+		stop_whole(app);
+	return &app->rings.cqe[at & (app->rings.cq_entries - 1)];
 }
 
 static void tell_freed(struct homad_app *app, u32 *room)
@@ -378,6 +409,7 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 	}
 	if (unlikely(homa_pool_low(app->sock)))
 		homad_look_at_pool(t, app);
+	begin_whole(app, room);
 	return room > 0;
 }
 

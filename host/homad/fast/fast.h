@@ -68,6 +68,13 @@ int homad_sessions_closing(struct homad_thread *t);
  *  engine to the nic. Each returns how many. */
 int homad_rx(struct homad_thread *t, struct homad_port *port);
 int homad_tx(struct homad_thread *t, struct homad_port *port);
+/** homad_tx_early() - where the engine may write the only packet of a message to @port, as
+ *  homa_ctx.tx_now; NULL: nowhere. If it does so, homad_tx_early_taken() is called when the
+ *  message's bytes are known, and homad_tx_early_end() before anything else is sent. */
+struct homa_tx_desc *homad_tx_early(struct homad_thread *t,
+				    struct homad_port *port);
+void homad_tx_early_taken(struct homad_thread *t);
+void homad_tx_early_end(struct homad_thread *t);
 
 /* ---- egress.c ---- */
 
@@ -140,6 +147,13 @@ void homad_events(struct homad_thread *t);
  * for one of @want, bits of HOMA_SHM_ARM_*.
  */
 void homad_touch(struct homad_thread *t, struct homad_app *app, u32 want);
+/** homad_want_of() - which sleepers of the application an event of this RPC wakes: those who
+ *  wait for shared messages sleep on if it is private. */
+u32 homad_want_of(const struct homad_rpc *priv);
+/** homad_seen_id() - the id that the client, an application of this host, has for the request
+ *  @id; 0: the same. An application that does not number its requests names them itself: the
+ *  engine's id means nothing to it, and to a server here it would not be the client's. */
+u64 homad_seen_id(struct homad_thread *t, u64 id);
 /** homad_deliver() - publish the completions of the attachments that were touched, and wake
  *  those that wait. */
 void homad_deliver(struct homad_thread *t);
@@ -175,6 +189,12 @@ u64 homad_slot_new(struct homad_app *app, struct homa_handle handle);
 void homad_slot_free(struct homad_app *app, u64 token);
 /** homad_slot_back() - like homad_slot_free(), and deliver a request that waited for the slot. */
 void homad_slot_back(struct homad_thread *t, struct homad_app *app, u64 token);
+
+/* ---- one_packet.c ---- */
+/** homad_message() - deliver a message that came whole by @pkt, with verdict HOMA_RX_MESSAGE,
+ *  over @port; its bytes are at @payload. */
+void homad_message(struct homad_thread *t, const struct homad_port *port,
+		   const struct homa_rx_pkt *pkt, const u8 *payload);
 
 /* ---- direct.c: the short way between applications of this host ---- */
 /* Longest message that goes this way, in bytes: a longer one gains nothing and holds others

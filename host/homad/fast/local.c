@@ -61,7 +61,11 @@ static int batch(struct homad_thread *t, struct homad_port *port)
 		struct homa_tx_desc *desc = &t->descs[i];
 		struct homa_rx_pkt *pkt = &t->pkts[i];
 
-		if (likely(pkt->verdict == HOMA_RX_DATA)) {
+		if (likely(pkt->verdict == HOMA_RX_MESSAGE)) {
+			homad_message(t, port, pkt,
+				      payload_of(desc) + pkt->skip -
+					      desc->hdr_len);
+		} else if (likely(pkt->verdict == HOMA_RX_DATA)) {
 			homad_copy_payload(pkt, payload_of(desc) + pkt->skip -
 							desc->hdr_len);
 			homa_rx_copied(&t->ctx, pkt);

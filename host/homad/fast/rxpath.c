@@ -43,7 +43,10 @@ int homad_rx(struct homad_thread *t, struct homad_port *port)
 	for (i = 0; i < n; i++) {
 		struct homa_rx_pkt *pkt = &t->pkts[i];
 
-		if (likely(pkt->verdict == HOMA_RX_DATA)) {
+		if (likely(pkt->verdict == HOMA_RX_MESSAGE)) {
+			homad_message(t, port, pkt,
+				      (const u8 *)pkt->data + pkt->skip);
+		} else if (likely(pkt->verdict == HOMA_RX_DATA)) {
 			homad_copy_payload(pkt,
 					   (const u8 *)pkt->data + pkt->skip);
 			homa_rx_copied(&t->ctx, pkt);
