@@ -62,6 +62,8 @@ struct homad_port {
 	u64 tx_at;
 	/* True if the nic had no room, so that packets wait in the engine. */
 	bool tx_blocked;
+	/* True if the nic was given packets that nic_flush() has not followed. */
+	bool unflushed;
 	/* True if TCP had something to send by the port when that was last looked at. */
 	bool others;
 	/* @rx_at: time before which the nic is not asked for packets again, in ns.

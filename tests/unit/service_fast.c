@@ -311,6 +311,108 @@ static void service__a_waiting_response_ends_with_either_side(void **state)
 	daemon_free(d);
 }
 
+/* ---- more than there is room for ---- */
+
+#define FEW 64u /* entries of the server's completion ring */
+
+static int shrink_ring(struct homad_thread *t, void *arg)
+{
+	struct side *s = arg;
+
+	(void)t;
+	s->app.rings.cq_entries = FEW;
+	return 0;
+}
+
+/* The byte of which the @i-th request of a client, and its response, is made. */
+static u8 byte_of(u32 client, u32 i)
+{
+	return (u8)(client * RPCS + i);
+}
+
+static void submit_all(struct side *client, u32 number, struct side *server)
+{
+	u32 i;
+
+	for (i = 0; i < RPCS; i++) {
+		struct homa_sqe sqe =
+			request_to(server, (u64)(i + 1) << 16 | i, 100);
+
+		sqe.offset = i * 128;
+		memset(client->app.seg[0].base + sqe.offset, byte_of(number, i),
+		       100);
+		submit(client, &sqe);
+	}
+}
+
+static u8 taken_by(struct side *s, u32 entries, struct homa_cqe *cqe)
+{
+	struct homa_shm_queues *q = queues_of(s);
+	u8 byte;
+
+	while (__atomic_load_n(&q->h.cq.tail, __ATOMIC_ACQUIRE) == s->cq_head)
+		sched_yield();
+	*cqe = q->cqe[s->cq_head & (entries - 1)];
+	assert_int_equal(cqe->length, 100);
+	assert_int_equal(cqe->num_pages, 1);
+	byte = s->app.pool[cqe->pages[0] + 99];
+	release(s, cqe);
+	__atomic_store_n(&q->h.cq.head, ++s->cq_head, __ATOMIC_RELEASE);
+	kick(s, HOMA_SHM_KICK_CONSUME);
+	return byte;
+}
+
+/* The server's ring has room for half of the requests, and so has its table. */
+static void service__more_requests_than_fit_wait(void **state)
+{
+	struct homad *d = daemon_new(world_threads);
+	struct side *client[2] = { attach(d), attach(d) }, *server = attach(d);
+	struct homa_shm_queues *q = queues_of(server);
+	struct homa_cqe cqe;
+	u8 seen[2 * RPCS] = { 0 };
+	u32 i, c, round;
+
+	(void)state;
+	bind_to(server, 99);
+	homad_call(server->app.thread, shrink_ring, server);
+	for (round = 0; round < 3; round++) {
+		memset(seen, 0, sizeof(seen));
+		for (c = 0; c < 2; c++)
+			submit_all(client[c], c, server);
+		while (__atomic_load_n(&q->h.cq.tail, __ATOMIC_ACQUIRE) -
+			       server->cq_head <
+		       FEW)
+			sched_yield();
+		for (i = 0; i < 2 * RPCS; i++) {
+			struct homa_sqe sqe = { .op = HOMA_SQE_REPLY,
+						.flags = HOMA_SQE_COPY,
+						.length = 100,
+						.offset = i * 128 };
+			u8 byte = taken_by(server, FEW, &cqe);
+
+			assert_int_equal(cqe.kind, HOMA_CQE_REQUEST);
+			assert_int_equal(seen[byte]++, 0);
+			memset(server->app.seg[0].base + sqe.offset, byte, 100);
+			sqe.token = cqe.token;
+			submit(server, &sqe);
+		}
+		for (i = 0; i < 2 * RPCS; i++) {
+			u8 byte = taken_by(client[i / RPCS],
+					   HOMA_SHM_CQ_ENTRIES, &cqe);
+
+			assert_int_equal(cqe.kind, HOMA_CQE_RESPONSE);
+			assert_int_equal(byte,
+					 byte_of(i / RPCS,
+						 (u32)(cqe.token & 0xffff)));
+			assert_int_equal(seen[byte]++, 1);
+		}
+	}
+	for (c = 0; c < 2; c++)
+		detach(client[c]);
+	detach(server);
+	daemon_free(d);
+}
+
 static int both_ways(const struct CMUnitTest *tests, size_t n)
 {
 	int failed;
@@ -339,6 +441,7 @@ int main(void)
 		cmocka_unit_test(
 			service__the_end_of_one_side_is_the_end_for_the_other),
 		cmocka_unit_test(service__a_waiting_response_ends_with_either_side),
+		cmocka_unit_test(service__more_requests_than_fit_wait),
 	};
 
 	return both_ways(tests, sizeof(tests) / sizeof(*tests));

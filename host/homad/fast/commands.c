@@ -94,20 +94,33 @@ static void go_on(struct homad_thread *t, struct homa_handle handle, u32 length)
 		homa_msg_supply(&t->ctx, handle, length);
 }
 
+/* The engine was offered @early for the message's only packet, NULL: it was not. Has it
+ * taken it? What homad keeps with the RPC is in place. */
+static void send_early(struct homad_thread *t, const struct homa_tx_desc *early)
+{
+	if (early && !t->ctx.tx_now)
+		homad_tx_early_taken(t);
+	t->ctx.tx_now = NULL;
+}
+
 static int start_rpc(struct homad_thread *t, struct homad_app *app,
 		     const struct homa_sqe *sqe, struct homad_port *port,
 		     struct homa_send *send, u8 *out)
 {
 	struct homad_slot *slot = &app->client_slots[sqe->token & 0xffff];
+	struct homa_tx_desc *early;
 	struct homad_rpc *priv;
 	struct homa_rpc *rpc;
 	int rc;
 
 	homad_refill(t);
+	t->ctx.tx_now = early = homad_tx_early(t, port);
 	rc = homa_rpc_send(&t->ctx, app->sock, port->link, send, &slot->handle,
 			   &rpc);
-	if (rc)
+	if (rc) {
+		t->ctx.tx_now = NULL;
 		return rc;
+	}
 	slot->token = sqe->token;
 	priv = homa_rpc_priv(rpc);
 	own_bytes(priv, sqe, out);
@@ -120,6 +133,7 @@ static int start_rpc(struct homad_thread *t, struct homad_app *app,
 	priv->sent_ns = t->ctx.now;
 	app->rpcs++;
 	homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, sqe->length, 0);
+	send_early(t, early);
 	go_on(t, slot->handle, sqe->length);
 	HOMAD_PROBE4(request, app->id, slot->handle.id, sqe->length, sqe->port);
 	return 0;
@@ -262,8 +276,10 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 	u8 *bytes, *out;
 	const char *wrong = check_message(app, sqe, &bytes);
 	u32 index = (u32)(sqe->token & 0xffff);
+	struct homa_tx_desc *early;
 	struct homa_rpc *rpc = NULL;
 	struct homad_rpc *priv;
+	u8 port;
 
 	if (wrong)
 		return wrong;
@@ -278,6 +294,9 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 		return NULL;
 	}
 	homad_lock(app);
+	port = app->server_slots[index].port;
+	early = port ? homad_tx_early(t, &t->d->ports[port - 1]) : NULL;
+	t->ctx.tx_now = early;
 	/* There is another token: the client has given up, and the slot was used again. */
 	if (app->server_slots[index].token == sqe->token &&
 	    homa_rpc_reply(&t->ctx, app->server_slots[index].handle,
@@ -288,9 +307,11 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 		own_bytes(priv, sqe, out);
 		priv->token = 0;
 		homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, sqe->length, 0);
+		send_early(t, early);
 		go_on(t, app->server_slots[index].handle, sqe->length);
 		homad_slot_back(t, app, sqe->token);
 	} else {
+		t->ctx.tx_now = NULL;
 		drop_bytes(t, app, sqe, out);
 	}
 	homad_unlock(app);

@@ -253,6 +253,7 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	if (app->streams)
 		homad_tcp_round(t);
 	done = homad_look_at_rings(t, app);
+	homad_tx_early_end(t);
 	/* The user pays for this turn, so that it gets no more than its part of the
 	 * thread. */
 	if (app->is_polled)

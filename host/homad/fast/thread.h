@@ -173,6 +173,12 @@ struct homad_thread {
 	struct homad_dests dests;
 	/* Time when bulk.c last answered a question of another host, in ns. */
 	u64 bulk_answered;
+	/* Packets that came with their messages and wait to be sent over @early_port: the first
+	 * @num_early of @tx and @descs, whose i-th is of @early[i] packets. The port has room for
+	 * @early_room. */
+	struct homad_port *early_port;
+	int num_early, early_room;
+	u8 early[HOMAD_TX_BATCH];
 	struct nic_rx rx[HOMAD_BATCH];
 	struct homa_rx_pkt pkts[HOMAD_BATCH];
 	struct nic_tx tx[HOMAD_TX_BATCH];

@@ -121,7 +121,10 @@ int homad_commands(struct homad_thread *t)
 	}
 	if (unlikely(t->put_off))
 		next_is_first(t);
-	t->counters.commands += total;
+	if (total) {
+		t->counters.commands += total;
+		homad_tx_early_end(t);
+	}
 	return (int)total;
 }
 

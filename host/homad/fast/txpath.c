@@ -5,6 +5,11 @@
  * moment, and a batch goes to the nic in one call. Payload of long messages is
  * read from the application's memory now: what it changes there in between is
  * what the receiver gets, and no more than that.
+ *
+ * A message of one packet before which nothing waits need not go through the engine's
+ * queue: its packet comes with it (homa_ctx.tx_now), and joins a batch that is sent when
+ * the round's commands have been taken. So it is with one fast-path thread and without TCP,
+ * which wants its share of the link.
  */
 #include "fast.h"
 #include "homad_trace.h"
@@ -48,6 +53,50 @@ static bool own_turn(struct homad_thread *t, struct homad_port *port)
 	return homa_link_turn(&t->ctx, port->link, true, &later) == HOMA_TURN_OWN;
 }
 
+/* ---- packets that the engine hands out with their message ---- */
+
+struct homa_tx_desc *homad_tx_early(struct homad_thread *t,
+				    struct homad_port *port)
+{
+	int room;
+
+	if (!homa_plat_alone || unlikely(t->tcp) || !port->nic)
+		return NULL;
+	if (unlikely(t->early_port != port)) {
+		homad_tx_early_end(t);
+		room = port->tx_blocked ? 0 : nic_tx_room(port->nic);
+		if (room <= 0)
+			return NULL;
+		t->early_port = port;
+		t->early_room = room < HOMAD_TX_BATCH ? room : HOMAD_TX_BATCH;
+	}
+	return &t->descs[t->num_early];
+}
+
+void homad_tx_early_taken(struct homad_thread *t)
+{
+	t->early[t->num_early] =
+		(u8)segments(t, &t->descs[t->num_early], t->num_early);
+	if (++t->num_early == t->early_room)
+		homad_tx_early_end(t);
+}
+
+void homad_tx_early_end(struct homad_thread *t)
+{
+	struct homad_port *port = t->early_port;
+	int n = t->num_early;
+
+	t->early_port = NULL;
+	t->num_early = 0;
+	if (!n)
+		return;
+	port->unflushed = true;
+	if (!transmit(t, port, t->early, n, n))
+		port->tx_blocked = true;
+}
+
+/* ---- packets that wait in the engine ---- */
+
 int homad_tx(struct homad_thread *t, struct homad_port *port)
 {
 	u8 packets[HOMAD_TX_BATCH];
@@ -89,7 +138,9 @@ int homad_tx(struct homad_thread *t, struct homad_port *port)
 			break;
 		}
 	}
-	if (total)
+	if (total || port->unflushed) {
+		port->unflushed = false;
 		nic_flush(port->nic);
+	}
 	return total;
 }
