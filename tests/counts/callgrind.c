@@ -11,19 +11,30 @@
 
 #include "callgrind.h"
 
+/* Of a line of costs, what counts: instructions, the first number after the place; or with
+ * @misses those of reads and of writes, the fifth and the sixth. Zeros at the end are left out. */
+static double cost_of(const char *line, bool misses)
+{
+	double cost[6] = { 0 };
+
+	sscanf(line, "%*s %lf %lf %lf %lf %lf %lf", &cost[0], &cost[1],
+	       &cost[2], &cost[3], &cost[4], &cost[5]);
+	return misses ? cost[4] + cost[5] : cost[0];
+}
+
 /*
  * Sum of the costs in callgrind's output but for those of @own. The format
  * names the current file in fl=, fi= and fe= lines, "(number) name" when it is
  * new and "(number)" later, and the file of a function that is called in cfi= and
  * cfl= lines; a line after calls= repeats what is counted elsewhere.
  */
-static int read_cost(const char *path, const char *own, double *instructions)
+static int read_cost(const char *path, const char *own, bool misses, double *total)
 {
 	static bool ours[4096];
 	FILE *f = fopen(path, "r");
 	char line[1024];
 	bool skip = false, inside = false;
-	double sum = 0, cost;
+	double sum = 0;
 	unsigned int id;
 
 	if (!f)
@@ -44,14 +55,13 @@ static int read_cost(const char *path, const char *own, double *instructions)
 		} else if (!strncmp(line, "calls=", 6)) {
 			skip = true;
 		} else if (strchr("0123456789+-*", line[0])) {
-			if (!skip && !inside &&
-			    sscanf(line, "%*s %lf", &cost) == 1)
-				sum += cost;
+			if (!skip && !inside)
+				sum += cost_of(line, misses);
 			skip = false;
 		}
 	}
 	fclose(f);
-	*instructions = sum;
+	*total = sum;
 	return sum > 0 ? 0 : -1;
 }
 
@@ -61,8 +71,12 @@ static int read_cost(const char *path, const char *own, double *instructions)
  */
 #define PLAIN_LIBC "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM"
 
-int bench_callgrind(const char *argument, const char *profile, const char *own,
-		    char *line, size_t size, double *cost)
+/* The cache that is simulated is the same on all machines: 32 KiB of data, 8 ways. */
+#define CACHE \
+	"--cache-sim=yes --I1=32768,8,64 --D1=32768,8,64 --LL=8388608,16,64"
+
+static int run(const char *argument, const char *profile, const char *own,
+	       bool misses, char *line, size_t size, double *cost)
 {
 	char out[] = "/tmp/homa-callgrind.XXXXXX", self[512], command[1400];
 	FILE *child;
@@ -78,12 +92,13 @@ int bench_callgrind(const char *argument, const char *profile, const char *own,
 	self[n] = 0;
 	setenv("GLIBC_TUNABLES", PLAIN_LIBC, 1);
 	snprintf(command, sizeof(command),
-		 "valgrind --tool=callgrind --collect-atstart=no --log-file=/dev/null --callgrind-out-file='%s' '%s' %s",
-		 profile ? profile : out, self, argument);
+		 "valgrind --tool=callgrind --collect-atstart=no --log-file=/dev/null %s --callgrind-out-file='%s' '%s' %s",
+		 misses ? CACHE : "", profile ? profile : out, self, argument);
 	child = popen(command, "r");
 	got = child && fgets(line, (int)size, child);
 	status = child ? pclose(child) : -1;
-	if (!got || status || read_cost(profile ? profile : out, own, cost))
+	if (!got || status ||
+	    read_cost(profile ? profile : out, own, misses, cost))
 		fprintf(stderr,
 			"%s: the run under callgrind failed; is valgrind installed?\n",
 			self);
@@ -91,4 +106,16 @@ int bench_callgrind(const char *argument, const char *profile, const char *own,
 		ret = 0;
 	unlink(out);
 	return ret;
+}
+
+int bench_callgrind(const char *argument, const char *profile, const char *own,
+		    char *line, size_t size, double *cost)
+{
+	return run(argument, profile, own, false, line, size, cost);
+}
+
+int bench_misses(const char *argument, const char *profile, const char *own,
+		 char *line, size_t size, double *misses)
+{
+	return run(argument, profile, own, true, line, size, misses);
 }

@@ -21,4 +21,9 @@
 int bench_callgrind(const char *argument, const char *profile, const char *own,
 		    char *line, size_t size, double *cost);
 
+/** bench_misses() - the same, but reads and writes of data that miss the first cache of 32 KiB,
+ *	as callgrind simulates it; @profile has them, too, beside the instructions. */
+int bench_misses(const char *argument, const char *profile, const char *own,
+		 char *line, size_t size, double *misses);
+
 #endif

@@ -327,15 +327,21 @@ static int look(u32 rings)
 	return found > 0;
 }
 
-static int measure(const char *argument, const char *profile, double *cost)
+static int measure(const char *argument, const char *profile, bool misses,
+		   double *cost)
 {
 	unsigned int rpcs, failed;
 	char line[128];
 	double sum;
+	int rc;
 
-	if (bench_callgrind(argument, profile, "service_cost.c", line,
-			    sizeof(line), &sum) ||
-	    sscanf(line, "%u %u", &rpcs, &failed) != 2 || failed)
+	if (misses)
+		rc = bench_misses(argument, profile, "service_cost.c", line,
+				  sizeof(line), &sum);
+	else
+		rc = bench_callgrind(argument, profile, "service_cost.c", line,
+				     sizeof(line), &sum);
+	if (rc || sscanf(line, "%u %u", &rpcs, &failed) != 2 || failed)
 		return 1;
 	*cost = sum / rpcs;
 	return 0;
@@ -344,10 +350,11 @@ static int measure(const char *argument, const char *profile, double *cost)
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: service_cost [--json FILE] [--profile FILE [--local | --one | --look]]\n"
+		"usage: service_cost [--json FILE] [--profile FILE [--local | --one | --look] [--misses]]\n"
 		"  --profile keeps callgrind's output for callgrind_annotate: of 64 RPCs\n"
 		"  between two daemons, --one: one at a time, --local: within one daemon,\n"
-		"  --look: of turns of an attachment with 8 rings that has nothing to say\n");
+		"  --look: of turns of an attachment with 8 rings that has nothing to say;\n"
+		"  --misses: with the misses of a cache of 32 KiB\n");
 	return 2;
 }
 
@@ -355,14 +362,19 @@ static int measure_all(const char *json_file)
 {
 	static const struct {
 		const char *argument, *name, *text;
+		bool misses;
 	} cases[] = {
-		{ "--run 64", "rate", "RPC: 64 outstanding, two daemons" },
-		{ "--run 1", "one", "RPC: one at a time, two daemons" },
-		{ "--run-local 64", "local", "RPC: 64 outstanding, one daemon" },
+		{ "--run 64", "rate", "RPC: 64 outstanding, two daemons", false },
+		{ "--run 1", "one", "RPC: one at a time, two daemons", false },
+		{ "--run-local 64", "local", "RPC: 64 outstanding, one daemon",
+		  false },
 		{ "--run-look 1", "look_1",
-		  "turn without work: one submission ring" },
+		  "turn without work: one submission ring", false },
 		{ "--run-look 8", "look_8",
-		  "turn without work: eight submission rings" },
+		  "turn without work: eight submission rings", false },
+		{ "--run 64", "misses", "RPC: 64 outstanding, two daemons", true },
+		{ "--run 1", "misses_one", "RPC: one at a time, two daemons",
+		  true },
 	};
 	cJSON *json = cJSON_CreateObject();
 	char err[200];
@@ -372,10 +384,13 @@ static int measure_all(const char *json_file)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]) && !ret; i++) {
 		double cost;
 
-		ret = measure(cases[i].argument, NULL, &cost);
+		ret = measure(cases[i].argument, NULL, cases[i].misses, &cost);
 		if (ret)
 			break;
-		printf("%6.0f instructions per %s\n", cost, cases[i].text);
+		printf("%6.0f %s per %s\n", cost,
+		       cases[i].misses ? "misses of the first cache" :
+					 "instructions",
+		       cases[i].text);
 		homa_json_round(json, cases[i].name, cost, 1);
 	}
 	if (!ret && json_file)
@@ -389,6 +404,7 @@ static int measure_all(const char *json_file)
 int main(int argc, char **argv)
 {
 	const char *json = NULL, *profile = NULL, *argument = "--run 64";
+	bool misses = false;
 	double cost;
 	int i;
 
@@ -403,6 +419,8 @@ int main(int argc, char **argv)
 			json = argv[++i];
 		else if (!strcmp(argv[i], "--profile") && i + 1 < argc)
 			profile = argv[++i];
+		else if (!strcmp(argv[i], "--misses"))
+			misses = true;
 		else if (!strcmp(argv[i], "--one"))
 			argument = "--run 1";
 		else if (!strcmp(argv[i], "--local"))
@@ -414,9 +432,9 @@ int main(int argc, char **argv)
 	}
 	if (!profile)
 		return measure_all(json);
-	if (measure(argument, profile, &cost))
+	if (measure(argument, profile, misses, &cost))
 		return 1;
-	printf("%.0f instructions for each; now callgrind_annotate %s\n", cost,
-	       profile);
+	printf("%.0f %s for each; now callgrind_annotate %s\n", cost,
+	       misses ? "misses" : "instructions", profile);
 	return 0;
 }
