@@ -42,6 +42,7 @@
 #include "homa_spin.h"
 #include "libhoma_impl.h"
 #include "shm_stream.h"
+#include "svc_att.h"
 
 enum homa_stream_kind {
 	HOMA_STREAM_KIND_CONNECTION,

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include "client.h"
+#include "svc_slot.h"
 
 #define PLACES 50u
 #define THREADS 4

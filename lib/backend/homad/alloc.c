@@ -5,6 +5,9 @@
  * what is written there is then copied into the next one's memory.
  */
 #include "client.h"
+#include "svc_att.h"
+#include "svc_memory.h"
+#include "svc_ring.h"
 
 int homa_svc_alloc(void *host, size_t length, struct homa_room *room)
 {

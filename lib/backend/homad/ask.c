@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "client.h"
+#include "svc_att.h"
 
 static void keep_fds(struct msghdr *msg, int *fds, u32 num_fds)
 {

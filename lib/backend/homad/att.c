@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "client.h"
+#include "svc_att.h"
 
 void *homa_svc_map(int fd, u64 bytes)
 {

@@ -15,6 +15,9 @@
 #include <unistd.h>
 #include "client.h"
 #include "fd.h"
+#include "svc_att.h"
+#include "svc_ring.h"
+#include "svc_slot.h"
 #include "transfer.h"
 
 static int connect_sentence(int code, const char *path, char *err, size_t errlen)

@@ -11,6 +11,11 @@
 #include <unistd.h>
 #include "client.h"
 #include "homa_sockaddr.h"
+#include "svc_att.h"
+#include "svc_memory.h"
+#include "svc_ring.h"
+#include "svc_slot.h"
+#include "svc_wait.h"
 #include "transfer.h"
 
 #define CHUNK 64 /* the number of items that are allocated at once */

@@ -12,6 +12,7 @@
 #include "homa_clock.h"
 #include "homa_sockaddr.h"
 #include "libhoma_impl.h"
+#include "svc_att.h"
 #include "transfer.h"
 
 #define ROUTES_A_SECOND 200u

@@ -19,6 +19,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 #include "fd.h"
+#include "svc_wait.h"
 
 /* The number of looks for a signal while homad has cleared the bit and not written it
  * yet. */

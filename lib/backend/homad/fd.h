@@ -7,6 +7,7 @@
 #define HOMA_SVC_FD_H
 
 #include "client.h"
+#include "svc_att.h"
 
 /** homa_svc_fd_watch() - add @fd to the set, for @events; 0 or -errno. */
 int homa_svc_fd_watch(struct homa_svc *c, int fd, u32 events);

@@ -29,6 +29,9 @@
 #include <unistd.h>
 #include "client.h"
 #include "fd.h"
+#include "svc_att.h"
+#include "svc_memory.h"
+#include "svc_wait.h"
 
 #define PAUSE_MIN_NS 20000u
 #define PAUSE_MAX_NS 500000u

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "handover.h"
+#include "svc_memory.h"
 #include "transfer.h"
 
 static void lock_all(struct homa_svc *c)

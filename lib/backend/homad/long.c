@@ -8,6 +8,10 @@
 #include <unistd.h>
 #include "client.h"
 #include "fd.h"
+#include "svc_att.h"
+#include "svc_memory.h"
+#include "svc_ring.h"
+#include "svc_wait.h"
 
 #define ROUND 65536u
 #define SEGMENT_MOST ((u64)8 << 20)

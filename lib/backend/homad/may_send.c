@@ -7,6 +7,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 #include "client.h"
+#include "svc_att.h"
 
 void homa_svc_may_send_set(int timer, u32 ns)
 {

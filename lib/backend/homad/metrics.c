@@ -8,6 +8,8 @@
 #include "client.h"
 #include "fd.h"
 #include "libhoma_impl.h"
+#include "svc_memory.h"
+#include "svc_wait.h"
 
 typedef void visitor(void *arg, const char *name, const char *description,
 		     uint64_t value);

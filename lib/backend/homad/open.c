@@ -12,6 +12,9 @@
 #include "client.h"
 #include "fd.h"
 #include "homa_clock.h"
+#include "svc_att.h"
+#include "svc_memory.h"
+#include "svc_slot.h"
 #include "transfer.h"
 
 #define SPIN_DEFAULT_US 50 /* as in options.c */

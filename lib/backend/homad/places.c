@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include "client.h"
+#include "svc_att.h"
 
 /* struct kind - what this library expects of the rings of a kind */
 struct kind {

@@ -13,6 +13,9 @@
 #include "client.h"
 #include "fd.h"
 #include "homa_clock.h"
+#include "svc_att.h"
+#include "svc_slot.h"
+#include "svc_wait.h"
 #include "transfer.h"
 
 #define BACKOFF_MIN 1000000u   /* ns */

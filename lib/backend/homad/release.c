@@ -12,6 +12,8 @@
 #include <sched.h>
 #include <unistd.h>
 #include "client.h"
+#include "svc_att.h"
+#include "svc_wait.h"
 
 /* The number of looks at a full ring before a piece is kept. */
 #define FULL_TRIES 1000

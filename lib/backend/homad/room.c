@@ -11,6 +11,10 @@
 #include "client.h"
 #include "fd.h"
 #include "homa_clock.h"
+#include "svc_att.h"
+#include "svc_memory.h"
+#include "svc_ring.h"
+#include "svc_wait.h"
 
 /* The time for which a waiting thread only yields the processor, in ns. */
 #define YIELD_NS 200000u

@@ -5,6 +5,7 @@
  */
 #include "client.h"
 #include "homa_hash.h"
+#include "svc_ring.h"
 
 struct homa_svc_way *homa_svc_way(struct homa_svc_ring *ring,
 				  const struct homa_addr *to)

@@ -10,6 +10,8 @@
 #include <string.h>
 #include "client.h"
 #include "fd.h"
+#include "svc_slot.h"
+#include "svc_wait.h"
 
 /* Ask homad for its records of RPCs. NULL with an error in @rc. */
 static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 *total, int *rc)

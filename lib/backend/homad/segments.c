@@ -8,6 +8,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 #include "client.h"
+#include "svc_att.h"
+#include "svc_memory.h"
 
 int homa_svc_segment_get(struct homa_svc_att *att, u32 bytes, u32 *segment,
 			 u32 *offset)

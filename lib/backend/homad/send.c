@@ -9,6 +9,11 @@
 #include "client.h"
 #include "fd.h"
 #include "homa_sockaddr.h"
+#include "svc_att.h"
+#include "svc_memory.h"
+#include "svc_ring.h"
+#include "svc_slot.h"
+#include "svc_wait.h"
 
 /**
  * struct outgoing - a message on its way into shared memory

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "client.h"
 #include "fd.h"
+#include "svc_att.h"
 
 /* Exchange the pool of an attachment that has received nothing. */
 static void exchange(struct homa_svc *c, struct homa_svc_att *with)

@@ -14,6 +14,9 @@
 #include "client.h"
 #include "fd.h"
 #include "homa_clock.h"
+#include "svc_att.h"
+#include "svc_ring.h"
+#include "svc_wait.h"
 
 /* The longest time that a submission waits for room in a ring, in ns. */
 #define PATIENCE_NS 1000000000u

@@ -7,6 +7,8 @@
 #define HOMA_SVC_TRANSFER_H
 
 #include "client.h"
+#include "svc_att.h"
+#include "svc_wait.h"
 
 /* open.c */
 /** homa_svc_new() - make a handle without an attachment; on failure @err gets a sentence. */

@@ -13,6 +13,9 @@
 #include "client.h"
 #include "fd.h"
 #include "homa_clock.h"
+#include "svc_att.h"
+#include "svc_slot.h"
+#include "svc_wait.h"
 
 /* The number of looks of the poller at the ring before it yields the processor. */
 #define LOOKS_PER_YIELD 4
