@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * The client: one thread, one epoll set, so many connections as it was told. client.c opens
- * them and runs the loop; requests.c and bulk.c say what they carry.
+ * The client: one thread, one epoll set, and the number of connections that it was told. client.c
+ * opens them and runs the loop; requests.c and bulk.c say what they carry.
  */
 #ifndef HOMA_FLOWS_REQUESTER_H
 #define HOMA_FLOWS_REQUESTER_H

@@ -41,8 +41,8 @@ void homa_prio_init(struct homa_engine *engine);
 void homa_prio_saw(struct homa_engine *engine, u32 message_length);
 /* Computes @cutoffs anew from what came, if that is due. */
 void homa_prio_recompute(struct homa_ctx *ctx, struct homa_link *link);
-/* Level that our cutoffs give to unscheduled bytes of a message of @bytes (or with so many
- * bytes left). */
+/* Level that our cutoffs give to the unscheduled bytes of a message of @bytes, or of one that has
+ * @bytes left. */
 u8 homa_prio_unsched(const struct homa_engine *engine, u32 bytes);
 
 #endif

@@ -352,9 +352,9 @@ void homak_devs_derive(struct homak_net *hnet);
 
 /**
  * homak_xmit() - pulls packets from a link and transmits them until the engine has none, or
- * its pacer or the device says wait (then the timer is armed), or so many were sent that
- * others have their turn (then homak_dev.again is scheduled). Called between homak_enter()
- * and homak_leave().
+ * its pacer or the device says wait (then the timer is armed), or it has sent a turn's
+ * packets, so that others have theirs (then homak_dev.again is scheduled). Called between
+ * homak_enter() and homak_leave().
  */
 void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev);
 /** homak_xmit_now() - sends the packet that the engine put into homa_ctx.tx_now. @way: what
