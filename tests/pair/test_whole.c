@@ -218,7 +218,8 @@ static void whole__private_rpcs_too_where_the_host_wants_them(void **state)
 	w = pair_world_new(&cfg);
 	r = pair_rpc(w, 0, 1, 100, 100);
 	assert_true(pair_run_while_pending(w, PAIR_S));
-	assert_int_equal(w->delivered_whole, 1); /* the request, which is nobody's own */
+	assert_int_equal(w->delivered_whole,
+			 1); /* the request, which is nobody's own */
 	homa_sock_deliver_whole(w->hosts[0].socks[r->client_sock].sock,
 				HOMA_WHOLE_ALL);
 	pair_rpc(w, 0, 1, 100, 100);

@@ -2,9 +2,10 @@
 /*
  * Messages that are whole in one packet, which most are. Where an application's completion
  * ring and its table of requests have room for a whole batch, such a message is the
- * application's as the engine receives it (homa_sock_deliver_whole()), and its completion is
- * written here and now: there is no event, no waiting in a list, and the RPC is not looked for again. Only
- * with one fast-path thread, for then nobody else can end the RPC or use up the room.
+ * application's as the engine receives it (homa_sock_deliver_whole()), and its completion
+ * is written here and now: there is no event, no waiting in a list, and the RPC is not
+ * looked for again. Only with one fast-path thread, for then nobody else can end the RPC
+ * or use up the room.
  *
  * homad_next_cqe() and homad_slot_new() stop this before the room may not suffice, and
  * homad_deliver() begins it again.
