@@ -63,6 +63,30 @@ def test_direct__between_two_threads() -> None:
         assert count(host, "local_packets") == 0
 
 
+def test_whole__messages_of_one_packet() -> None:
+    """One request at a time, so that nothing waits before it. The first one takes the usual way: an
+    application has to be told of something before it is known that there is room for a batch."""
+    with two_hosts(PATIENT) as (a, b), serving(b):
+        ask(a, b, RPCS, SHORT, at_once=1)
+        for host in (a, b):
+            assert count(host, "whole_in") >= RPCS - 1
+            assert count(host, "whole_out") >= RPCS - 1
+
+
+def test_whole__not_long_ones() -> None:
+    with two_hosts(PATIENT) as (a, b), serving(b):
+        ask(a, b, RPCS, LONG)
+        for host in (a, b):
+            assert count(host, "whole_in") == count(host, "whole_out") == 0
+
+
+def test_whole__not_with_two_threads() -> None:
+    with two_hosts(TWO_THREADS) as (a, b), serving(b):
+        ask(a, b, RPCS, SHORT)
+        for host in (a, b):
+            assert count(host, "whole_in") == count(host, "whole_out") == 0
+
+
 def test_yields__of_a_program_that_only_asks() -> None:
     """Who asks again and again without waiting would keep homad from the processor that it waits for."""
     with two_hosts() as (a, b), serving(b):

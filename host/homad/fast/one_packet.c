@@ -60,6 +60,7 @@ void homad_message(struct homad_thread *t, const struct homad_port *port,
 	struct homad_app *app = *(struct homad_app **)homa_sock_priv(m->sock);
 	bool request = m->kind == HOMA_EV_REQUEST;
 
+	t->counters.whole_in++;
 	copy(app, pkt, payload);
 	if (request) {
 		homa_sock_taken(m->sock, 1);

@@ -55,6 +55,8 @@ struct homad_trace;
 	X(direct, "RPCs between applications of this host, the short way")       \
 	X(direct_across,                                                         \
 	  "those of them whose server is at home with another thread")           \
+	X(whole_in, "messages of one packet that were delivered as they came")   \
+	X(whole_out, "messages of one packet that left with their command")      \
 	X(bulk, "requests that went over UDP because they are long")             \
 	X(route_lookups, "questions to the kernel for the way to a destination") \
 	X(credit_out, "turns of users that ended because other users wait")      \

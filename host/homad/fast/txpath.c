@@ -75,6 +75,7 @@ struct homa_tx_desc *homad_tx_early(struct homad_thread *t,
 
 void homad_tx_early_taken(struct homad_thread *t)
 {
+	t->counters.whole_out++;
 	t->early[t->num_early] =
 		(u8)segments(t, &t->descs[t->num_early], t->num_early);
 	if (++t->num_early == t->early_room)
