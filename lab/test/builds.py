@@ -144,6 +144,16 @@ def ensure(context: Context, name: str) -> Path:
     return directory
 
 
+def configured(context: Context, name: str) -> Path:
+    """The build directory, set up but not compiled: its lists of tests and targets are today's."""
+    build = BUILDS.get(name) or OTHERS[name]
+    directory = context.builds / name
+    with locked(directory):
+        _configure(context, build, directory)
+        _must(context, build, ["ninja", "-C", str(directory), "build.ninja"], {})
+    return directory
+
+
 def _configure(context: Context, build: Build, directory: Path) -> None:
     stamp = directory / ".source"
     signature = f"{ROOT}\n{build.compiler} {' '.join(build.options)}\n"

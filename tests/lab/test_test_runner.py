@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lab.test import __main__ as runner
-from lab.test import again, compiled, namespaces, needs, process, python_tests, tap
+from lab.test import again, builds, compiled, namespaces, needs, process, python_tests, tap
 from lab.test.context import ROOT, Context, Tally
 from lab.test.stages import STAGES, Stage
 
@@ -296,3 +296,22 @@ def test_in_parts__a_test_by_name_is_in_one(
     monkeypatch.setattr(python_tests.builds, "ensure", lambda _context, _name: tmp_path)
     tally = python_tests.in_parts(Context(False, []), "some", [name], 600)
     assert (tally.passed, tally.failed) == result
+
+
+def test_names__are_known_without_a_build(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    def built(*_: object) -> Path:
+        raise AssertionError("something was built")
+
+    tests = [{"name": "unit_one", "suite": ["homa:unit"]}]
+    monkeypatch.setattr(builds, "ensure", built)
+    monkeypatch.setattr(builds, "configured", lambda *_: tmp_path)
+    monkeypatch.setattr(builds, "introspect", lambda *_: tests)
+    context = Context(False, [])
+    with pytest.raises(SystemExit) as left:
+        runner._plan(context, ["unit,pair"])
+    assert left.value.code == 2
+    assert "no stage or test 'unit,pair'" in capsys.readouterr().err
+    runner._list(context)
+    assert "unit_one" in capsys.readouterr().out
