@@ -50,8 +50,8 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	homa_wheel_node_init(&rpc->timer);
 	homa_ranges_init(&rpc->ranges);
 	homa_list_init(&rpc->holding);
-	/* Node, age, birth and out.send have their values from elsewhere; the bytes of out.hdr
-	 * are valid only if out.active says so. */
+	/* Node, age and out.send are set below; the bytes of out.hdr are valid only if out.active
+	 * says so. */
 	memset((u8 *)&rpc->in + offsetof(struct homa_grantee, length), 0,
 	       sizeof(rpc->in) - offsetof(struct homa_grantee, length));
 	memset((u8 *)&rpc->out + offsetof(struct homa_out, sent_at), 0,
@@ -59,6 +59,7 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 		       offsetof(struct homa_out, sent_at));
 	homa_heap_node_init(&rpc->in.node);
 	homa_list_init(&rpc->in.age);
+	rpc->in.birth = 0;
 	homa_sendable_init(&rpc->out.send);
 	rpc->state = HOMA_RPC_NEW;
 	rpc->event_next = NULL;

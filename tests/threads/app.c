@@ -416,7 +416,9 @@ void hammer_switch(struct hammer_thread *t, u32 i)
 
 	pthread_rwlock_rdlock(&slot->lock);
 	if (slot->sock)
-		homa_sock_deliver_whole(slot->sock, hammer_rand(t, 3));
+		homa_sock_deliver_whole(slot->sock, hammer_rand(t, 3) ?
+							    HOMA_WHOLE_SHARED :
+							    HOMA_WHOLE_NONE);
 	pthread_rwlock_unlock(&slot->lock);
 }
 
