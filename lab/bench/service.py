@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.table import Table
 
 from lab import machine
-from lab.bench import light, results
+from lab.bench import calls, light, results
 from lab.net import rootless, tcp
 from lab.bench.run import check as check_times
 from lab.bench.run import spread
@@ -95,7 +95,11 @@ class Runner:
                 return self._measure(case, group, daemons)
 
     def _measure(self, case: Case, group: Group, daemons: list[Homad]) -> dict[str, float]:
-        return (self._light if case.rate else self._load)(case, group, daemons)
+        if case.rate:
+            return self._light(case, group, daemons)
+        if not daemons or group.key != "rtt":
+            return self._load(case, group, daemons)
+        return calls.during(daemons, lambda: self._load(case, group, daemons))
 
     def _command(self, case: Case, side: int, words: list[str]) -> list[str]:
         argv = [str(homa_bench()), words[0], "--transport", case.transport, *case.options]
@@ -295,6 +299,9 @@ def main(groups: list[Group], rounds: int, seconds: float, json_file: Path | Non
     for group in groups:
         if any(any(one.rounds) for one in series if one.case.group == group.key):
             out.print(group_table(group, series))
+    for one in series:
+        if text := calls.sentence({name: one.values(name) for name in calls.KINDS}):
+            out.print(text, markup=False)
     if ratios:
         out.print(ratio_table(ratios))
     out.print(f"Medians of {rounds} rounds and their spread.", markup=False)
@@ -334,7 +341,7 @@ def as_json(
                 "problem": one.problem,
                 **{
                     name: spread(one.values(name))
-                    for name in [m.name for m in metrics[one.case.group]] + ["cpu_us"]
+                    for name in [m.name for m in metrics[one.case.group]] + ["cpu_us", *calls.KINDS]
                     if any(values and name in values for values in one.rounds)
                 },
             }

@@ -8,6 +8,7 @@ side. It is ready when it says so by sd_notify. Programs reach it by the environ
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -138,6 +139,18 @@ class Homad:
         if self._process.poll() is not None:
             raise LabError(f"homad ended: {self._last_words(self._process)}")
         return effort(self.pid)
+
+    def snapshot(self) -> dict:
+        """What its monitoring socket says of it at this moment."""
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.settimeout(START_S)
+            try:
+                monitor.connect(str(self._folder / "monitor.sock"))
+                monitor.sendall(b'{"op": "snapshot"}\n')
+                with monitor.makefile("rb") as answers:
+                    return json.loads(answers.readline())
+            except (OSError, ValueError) as error:
+                raise LabError(f"homad's monitoring socket does not answer: {error}") from None
 
     def stop(self) -> None:
         """End it; a LabError if it had died before."""

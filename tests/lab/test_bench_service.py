@@ -8,7 +8,7 @@ from conftest import needs_bench, needs_root
 from test_results import canned, summary
 
 from lab import machine
-from lab.bench import light, results, service as bench_service, service_cases
+from lab.bench import calls, light, results, service as bench_service, service_cases
 from lab.net import homad
 from lab.targets import goals as targets
 from lab.bench.service import Series
@@ -54,7 +54,8 @@ def test_targets__every_row_of_service_names_a_value() -> None:
             assert key in ratios and not metric
         else:
             assert kind == "cases"
-            assert metric[0] in {m.name for m in BY_KEY[cases[key].group].metrics}
+            names = {m.name for m in BY_KEY[cases[key].group].metrics}
+            assert metric[0] in names | (set(calls.KINDS) if key == "homad_rtt" else set())
 
 
 def test_compare__to_the_best_of_the_same_round_and_without_failed_ones() -> None:
@@ -242,3 +243,32 @@ def test_ring__messages_go_round() -> None:
         for key, group in (("ring_rtt", "rtt"), ("ring_rate", "rate")):
             values = runner.run(one(key, []).case, BY_KEY[group])
             assert values and all(value > 0 for value in values.values()), key
+
+
+class Counting:
+    """A daemon whose counters grow by the same in each look."""
+
+    def __init__(self, requests: int, afxdp: int, udp: int) -> None:
+        self.each = requests, afxdp, udp
+        self.looks = 0
+
+    def snapshot(self) -> dict:
+        self.looks += 1
+        requests, afxdp, udp = (self.looks * n for n in self.each)
+        nics = {"afxdp": afxdp, "udp": udp}
+        ports = [{"backend": kind, "nic": {"nic_syscalls": n}} for kind, n in nics.items()]
+        return {"ports": [*ports, {"backend": "memory"}], "engine": {"requests_sent": requests}}
+
+
+def test_calls__of_all_daemons_for_each_rpc_of_the_first() -> None:
+    daemons = [Counting(1000, 1500, 100), Counting(0, 1000, 50)]
+    found = calls.during(daemons, lambda: {"median": 1.0})  # type: ignore[arg-type]
+    assert found == {"median": 1.0, "afxdp_calls": 2.5, "udp_calls": 0.15}
+    text = calls.sentence({name: [found[name], 3.0] for name in calls.KINDS})
+    assert "AF_XDP 2.50–3.00, UDP 0.15–3.00" in text
+
+
+def test_calls__nothing_was_sent() -> None:
+    found = calls.during([Counting(0, 5, 5)], lambda: {"median": 1.0})  # type: ignore[list-item]
+    assert found == {"median": 1.0}
+    assert calls.sentence({"afxdp_calls": [], "udp_calls": []}) == ""
