@@ -78,6 +78,11 @@ def test_result__follows_the_schema_and_agrees_with_itself(protocol: str, mode: 
     assert found["config"]["transport"] == protocol and found["complete"]
 
 
+def test_result__software_on_cores() -> None:
+    found = result("--load", "0.3", "--cores", "2", *SHORT)
+    assert found["sim"]["software"]["cores"] == 2
+
+
 def test_result__recording_incast_fixed_sizes(tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("time_ns,src,dst,bytes\n1000,0,1,100\n1000,2,1,5000\n3000,3,4,1\n")
