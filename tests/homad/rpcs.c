@@ -89,6 +89,7 @@ static void spread(struct raw *r, const char *ip, uint16_t port, uint32_t count)
 {
 	uint8_t to[16] = { [10] = 0xff, [11] = 0xff };
 	uint32_t sent = 0, refused = 0, failed = 0, first;
+	struct homa_sqe sqe = { 0 };
 	struct homa_cqe cqe;
 
 	if (inet_pton(AF_INET, ip, &first) != 1)
@@ -96,12 +97,14 @@ static void spread(struct raw *r, const char *ip, uint16_t port, uint32_t count)
 	while (sent < count || __atomic_load_n(&r->submit[0].index->head,
 					       __ATOMIC_ACQUIRE) != count) {
 		uint32_t next = htonl(ntohl(first) + sent);
-		struct homa_sqe sqe;
 
 		memcpy(to + 12, &next, sizeof(next));
-		if (sent < count) {
+		/* Each entry has a token of its own, so one that finds no room stays. */
+		if (sent < count && !sqe.token)
 			sqe = raw_sqe(r, to, port, 0, 100);
-			sent += raw_push(r, 0, &sqe);
+		if (sent < count && raw_push(r, 0, &sqe)) {
+			sqe.token = 0;
+			sent++;
 		}
 		while (raw_next(r, &cqe, sent < count ? 0 : 10))
 			count_failure(&cqe, &refused, &failed);

@@ -49,7 +49,7 @@ def test_reproduce__one_page_with_figures_rows_and_where_from(
         assert row["what"] in text
     markdown = (tmp_path / "results.md").read_text()
     assert "![Queue lengths at 80 % load](table1.svg)" in markdown and "no command" in markdown
-    assert "2 of 30 items made" in markdown
+    assert f"2 of {len(ITEMS)} items made" in markdown
 
 
 def test_reproduce__goes_on_where_it_was(cli, fake_sim: Path, tmp_path: Path) -> None:
