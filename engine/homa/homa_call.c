@@ -9,6 +9,7 @@
 #include "homa_ctrl.h"
 #include "homa_life.h"
 #include "homa_owner.h"
+#include "homa_payer.h"
 
 /* Notes that the client has many RPCs open, if so, and so asks for short unscheduled
  * responses (SIGCOMM'18 section 3.6). RPCs of other owners do not count. */
@@ -46,19 +47,15 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	bool taken = false;
 	u32 hash;
 	u64 id;
+	int err;
 
 	if (!send->length || send->length > HOMA_MAX_WIRE_LENGTH || !send->port)
 		return -HOMA_EINVAL;
 	if (homa_owner_full(engine, sock))
 		return -HOMA_ENOBUFS;
-	peer = homa_peer_get(ctx, link, &send->dst, HOMA_PEER_OURS);
+	peer = homa_peer_to(ctx, link, &send->dst, sock->owner, &err);
 	if (!peer)
-		return -HOMA_ENOBUFS;
-	if (unlikely(!(HOMA_READ_ONCE(peer->marks) & HOMA_PEER_PAID)) &&
-	    sock->owner->max_peers && !homa_peer_charge(ctx, peer, sock->owner)) {
-		homa_peer_put(ctx, peer);
-		return -HOMA_EDQUOT;
-	}
+		return err;
 	if (send->flags & HOMA_SEND_PRIVATE)
 		flags |= HOMA_RPC_PRIVATE;
 	id = send->id ? send->id : homa_counter_add(&peer->next_id, 2);

@@ -77,6 +77,12 @@ struct homa_engine {
 	struct homa_prio prio;
 };
 
+static inline struct homa_peer_stripe *
+homa_peer_stripe(struct homa_engine *engine, u64 key)
+{
+	return &engine->peers[key & (HOMA_PEER_STRIPES - 1)];
+}
+
 /* Retires idle peers and old requests and recomputes cutoffs; called every 100 ms while
  * there is traffic. */
 void homa_maintain(struct homa_ctx *ctx, struct homa_link *link);

@@ -24,7 +24,8 @@ enum homa_look_phase {
  * struct homa_rpc_look - an RPC as it stood when it was looked at
  * @handle: names the RPC.
  * @sock: socket of the RPC. It may be gone: a reader compares the pointer with others that it
- *	has, and never follows it.
+ *	has, and follows it only if its host keeps the memory of sockets for whoever looks, as
+ *	homad does.
  * @link: link of the RPC, only to compare with, as @sock.
  * @peer: address of the other end.
  * @port: our port when the RPC began.

@@ -6,11 +6,8 @@
  * are taken only there. A hostile sender can fill the table with addresses,
  * so it is capped and the longest idle go first.
  *
- * Where the host says how many peers an owner may have (homa_owner.max_peers), the one whose
- * socket first sends to an address pays for its peer. An owner who has as many as he may gives
- * up an idle one of his own for the next, or is refused. What nobody pays for, such as peers
- * that only sent packets to us, never takes the last eighth of the table. So neither one owner
- * nor strangers can fill it with peers that are in use.
+ * Where owners pay for peers (homa_payer.c), what nobody pays for, such as peers that only sent
+ * packets to us, never takes the last eighth of the table.
  */
 #include "homa_from.h"
 #include "homa_impl.h"
@@ -98,19 +95,9 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 	homa_ref_init(&peer->refs, 1); /* the reference of the table */
 }
 
-/* Most peers that are looked at under the lock, because a stranger may have filled the
- * table. */
-#define HOMA_EVICT_LOOKS 32u
-
 static u32 homa_peer_hash_of(const struct homa_list *node)
 {
 	return (u32)(homa_list_entry(node, struct homa_peer, hash)->key >> 32);
-}
-
-static struct homa_peer_stripe *homa_peer_stripe(struct homa_engine *engine,
-						 u64 key)
-{
-	return &engine->peers[key & (HOMA_PEER_STRIPES - 1)];
 }
 
 /* The peer ends, and nobody pays for it any more. */
@@ -129,10 +116,8 @@ static void homa_peer_unpay(struct homa_peer_stripe *stripe,
 	homa_counter_add(&owner->peers, (u64)-1);
 }
 
-/* Forgets @peer if it is idle. */
-static bool homa_peer_forget(struct homa_ctx *ctx,
-			     struct homa_peer_stripe *stripe,
-			     struct homa_peer *peer, u32 idle_ms)
+bool homa_peer_forget(struct homa_ctx *ctx, struct homa_peer_stripe *stripe,
+		      struct homa_peer *peer, u32 idle_ms)
 {
 	if (homa_ref_read(&peer->refs) > 1 ||
 	    homa_since_ms(homa_now_ms(ctx), peer->used_at_ms) < idle_ms ||
@@ -183,64 +168,6 @@ static bool homa_peer_room(struct homa_ctx *ctx,
 		return homa_peer_evict(ctx, stripe, 0, HOMA_EVICT_LOOKS, true);
 	return stripe->peers.count < most ||
 	       homa_peer_evict(ctx, stripe, 0, HOMA_EVICT_LOOKS, false);
-}
-
-/* Forgets an idle peer of @owner, who has as many as he may. */
-HOMA_RARE static bool homa_peer_evict_of(struct homa_ctx *ctx,
-					 struct homa_owner *owner)
-{
-	bool done = false;
-	u32 i, looks;
-
-	for (i = 0; i < HOMA_PEER_STRIPES && !done; i++) {
-		struct homa_peer_stripe *stripe = &ctx->engine->peers[i];
-		struct homa_list *turns = &owner->turns[i], *pos;
-
-		homa_lock(&stripe->lock);
-		for (looks = HOMA_EVICT_LOOKS; looks && turns->next && !done &&
-					       (pos = homa_list_first(turns));
-		     looks--) {
-			done = homa_peer_forget(ctx, stripe,
-						homa_list_entry(pos,
-								struct homa_peer,
-								of_owner),
-						0);
-			if (done)
-				break;
-			homa_list_del(pos);
-			homa_list_add_tail(turns, pos);
-		}
-		homa_unlock(&stripe->lock);
-	}
-	return done;
-}
-
-bool homa_peer_charge(struct homa_ctx *ctx, struct homa_peer *peer,
-		      struct homa_owner *owner)
-{
-	struct homa_engine *engine = ctx->engine;
-	struct homa_peer_stripe *stripe = homa_peer_stripe(engine, peer->key);
-	struct homa_list *turns = &owner->turns[stripe - engine->peers];
-
-	if (HOMA_READ_ONCE(owner->peers) >= HOMA_READ_ONCE(owner->max_peers) &&
-	    !homa_peer_evict_of(ctx, owner)) {
-		homa_counter_add(&owner->peers_refused, 1);
-		homa_count(ctx, HOMA_M_peers_refused, 1);
-		return false;
-	}
-	HOMA_WRITE_ONCE(engine->peers_paid, true);
-	homa_lock(&stripe->lock);
-	if (!peer->owner) {
-		if (!turns->next)
-			homa_list_init(turns);
-		homa_counter_add(&owner->peers, 1);
-		homa_list_add_tail(turns, &peer->of_owner);
-		peer->owner = owner;
-		HOMA_WRITE_ONCE(peer->marks, peer->marks | HOMA_PEER_PAID);
-		stripe->unpaid--;
-	}
-	homa_unlock(&stripe->lock);
-	return true;
 }
 
 static struct homa_peer *homa_peer_find(struct homa_list *head,

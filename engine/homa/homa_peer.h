@@ -171,10 +171,6 @@ enum homa_peer_make {
 struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 				const struct homa_addr *addr,
 				enum homa_peer_make make);
-/* A socket of @owner sends to @peer. If nobody pays for it, @owner does from now on; false: he has
- * as many peers as he may, and no idle one that could be forgotten for it. */
-bool homa_peer_charge(struct homa_ctx *ctx, struct homa_peer *peer,
-		      struct homa_owner *owner);
 /* Releases a reference. */
 void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer);
 /* Most message bytes in a packet to @addr on a path whose IP MTU is @mtu bytes. */
@@ -182,6 +178,12 @@ u16 homa_seg_size(const struct homa_addr *addr, u32 mtu);
 /* Computes the size of @peer's packets anew after the MTU of @link, over which it is
  * reached, has changed. */
 void homa_peer_follow_mtu(struct homa_peer *peer, const struct homa_link *link);
+/* Most peers of a stripe that are looked at under its lock, because a stranger may have filled
+ * the table. */
+#define HOMA_EVICT_LOOKS 32u
+/* Forgets @peer if nobody uses it and it was not looked for in the last @idle_ms; stripe locked. */
+bool homa_peer_forget(struct homa_ctx *ctx, struct homa_peer_stripe *stripe,
+		      struct homa_peer *peer, u32 idle_ms);
 /* Retires at most @budget peers that were idle for long. */
 void homa_peer_collect(struct homa_ctx *ctx, u32 budget);
 /* Level, 0 to 7, on which the unscheduled bytes of a message of @bytes go to @peer. */

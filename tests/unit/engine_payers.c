@@ -159,6 +159,35 @@ static void wanderer__forgets_his_own(void **state)
 	close_payers(&b, p, 2);
 }
 
+/* Requests that are refused make no peers, so they push out no idle ones of others either. */
+static void refused__push_out_nobody(void **state)
+{
+	struct payer p[2], *greedy = &p[0], *other = &p[1];
+	struct homa_handle handle;
+	struct homa_counts counts;
+	struct bed b;
+	u32 i;
+
+	(void)state;
+	begin(&b);
+	open_payer(&b, greedy, 200);
+	open_payer(&b, other, 200);
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(send_to(&b, other, 50 * PEERS + i, &handle), 0);
+		homa_rpc_forget(&b.ctx, handle);
+	}
+	for (i = 0; i < 200; i++)
+		assert_int_equal(send_to(&b, greedy, i, &handle), 0);
+	for (; i < 10 * PEERS; i++)
+		assert_int_equal(send_to(&b, greedy, i, &handle), -HOMA_EDQUOT);
+	assert_int_equal(other->owner.peers, 100);
+	homa_engine_counts(b.engine, &counts);
+	assert_int_equal(counts.peers, 300);
+	/* Where he has RPCs open he may have more. */
+	assert_int_equal(send_to(&b, greedy, 7, &handle), 0);
+	close_payers(&b, p, 2);
+}
+
 /* A packet from each of very many addresses, each the begin of a request: strangers do not take
  * the last eighth of the table once there is a user who pays for peers. */
 static void strangers__leave_an_eighth(void **state)
@@ -189,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(greedy__is_refused_and_others_are_not),
 		cmocka_unit_test(wanderer__forgets_his_own),
+		cmocka_unit_test(refused__push_out_nobody),
 		cmocka_unit_test(strangers__leave_an_eighth),
 	};
 
