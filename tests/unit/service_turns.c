@@ -215,6 +215,37 @@ static void turns__copied_bytes_count(void **state)
 	free(user);
 }
 
+/* For a user who has as many peers as he may the engine searches for an idle one, which takes as
+ * long as several commands. */
+static void turns__a_search_for_room_counts(void **state)
+{
+	enum { PEERS = 48 };
+	struct homa_owner owner = { .max_peers = PEERS };
+	struct homad_polled *user = user_new();
+	struct bed *bed = bed_new();
+	struct side *a = program(bed, user);
+	struct homa_sqe sqe = request_to(a, 0, 100);
+	u32 i;
+
+	(void)state;
+	homa_sock_charge(a->app.sock, &owner);
+	for (i = 0; i <= PEERS; i++) {
+		struct homa_addr to = number(1000 + i);
+
+		memcpy(sqe.ip, to.ip, sizeof(sqe.ip));
+		sqe.token = 1u << 16 | i;
+		submit(a, &sqe);
+		/* 48 peers that are in use are looked at as fast as three commands are done. */
+		assert_int_equal(homad_look_at_rings(bed->t, &a->app),
+				 i < PEERS ? 1 : 4);
+	}
+	assert_int_equal(owner.peers, PEERS);
+	assert_int_equal(owner.peers_refused, 1);
+	end(bed, a);
+	bed_free(bed);
+	free(user);
+}
+
 static void turns__who_is_alone_is_not_limited(void **state)
 {
 	struct homad_polled *user = user_new();
@@ -332,6 +363,7 @@ int main(void)
 		cmocka_unit_test(turns__asked_for_are_not_free),
 		cmocka_unit_test(turns__to_end_all_costs_a_turn),
 		cmocka_unit_test(turns__copied_bytes_count),
+		cmocka_unit_test(turns__a_search_for_room_counts),
 		cmocka_unit_test(turns__who_is_alone_is_not_limited),
 		cmocka_unit_test(turns__nothing_is_saved_up),
 		cmocka_unit_test(

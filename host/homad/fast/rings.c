@@ -60,11 +60,27 @@ HOMA_RARE static u32 refused(struct homad_thread *t, struct homad_app *app,
 	return 0;
 }
 
+/* Looks at peers that take as long as one command. */
+#define LOOKS_PER_COMMAND 16u
+
+/* Returns how many ordinary commands are as much work as @sqe was. @looks is what
+ * homa_ctx.metrics[HOMA_M_peer_looks] was before it: for a user who has as many peers as he may
+ * the engine searches for an idle one. */
+static u32 cost_of(const struct homad_thread *t, const struct homa_sqe *sqe,
+		   u64 looks)
+{
+	/* To end everything is a turn's work. */
+	if (unlikely(sqe->op == HOMA_SQE_ABORT && !sqe->token))
+		return HOMAD_TURN;
+	return 1 + (u32)((t->ctx.metrics[HOMA_M_peer_looks] - looks) /
+			 LOOKS_PER_COMMAND);
+}
+
 static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		       u32 *budget, u32 *bytes)
 {
 	struct homa_shm_ring *ring = &app->queues->sq[which];
-	u32 tail = read_once(&ring->tail), done = 0;
+	u32 tail = read_once(&ring->tail), work = 0, cost;
 	u32 n = tail - app->sq_head[which], entries;
 	const struct homa_sqe *first;
 	const char *wrong = NULL;
@@ -77,9 +93,10 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		homad_app_evict(t, app, "submission ring: impossible tail");
 		return 0;
 	}
-	while (done < n && *budget && *bytes) {
+	while (n-- && *budget && *bytes) {
 		u32 slot = app->sq_head[which]++ & (entries - 1);
 		const struct homa_sqe *entry = &first[slot];
+		u64 looks = t->ctx.metrics[HOMA_M_peer_looks];
 		struct homa_sqe sqe;
 
 		memcpy(&sqe, entry, sizeof(sqe));
@@ -89,20 +106,16 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		wrong = homad_command(t, app, &sqe);
 		if (unlikely(wrong))
 			break;
-		done++;
-		--*budget;
-		if (unlikely(sqe.op == HOMA_SQE_ABORT && !sqe.token)) {
-			/* To end everything is a turn's work. */
-			*budget = 0;
-			done += HOMAD_TURN;
-		} else if (sqe.length <= HOMAD_DIRECT_MAX) {
+		cost = cost_of(t, &sqe, looks);
+		work += cost;
+		*budget -= homa_min_u32(*budget, cost);
+		if (sqe.length <= HOMAD_DIRECT_MAX)
 			*bytes -= homa_min_u32(*bytes, sqe.length);
-		}
 	}
 	if (unlikely(wrong))
 		*budget = refused(t, app, which, wrong);
 	__atomic_store_n(&ring->head, app->sq_head[which], __ATOMIC_RELEASE);
-	return done;
+	return work;
 }
 
 /* Returns how many rings the application says that it writes to, at most HOMA_SHM_SQS. Those
