@@ -62,7 +62,11 @@ void homa_svc_metrics(void *host, visitor *visit, void *arg)
 	if (homa_svc_state(c) == HOMA_SVC_UP)
 		c->counters.progress_rounds += homa_svc_drain(c, NULL);
 	homa_svc_fd_touch(c);
-	counters = c->counters;
+	/* Threads without this lock add to some of them. */
+#define X(name, text) \
+	counters.name = __atomic_load_n(&c->counters.name, __ATOMIC_RELAXED);
+	HOMA_SVC_COUNTERS(X)
+#undef X
 	rx_bytes = c->rx_bytes;
 	failed = c->failed;
 	out_bytes = homa_svc_long_used(c->att);
