@@ -19,7 +19,8 @@
  * struct homa_msgbufs - the free lists, one for each size
  * @free: the first free buffer of each size; they are linked through their first bytes.
  * @idle: how many buffers are in each list.
- * @used: how many bytes are handed out, each buffer with its whole size.
+ * @used: how many bytes are handed out, each buffer with its whole size. Other
+ *	threads may read it.
  */
 struct homa_msgbufs {
 	void *free[HOMA_MSGBUF_CLASSES];

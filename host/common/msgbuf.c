@@ -40,7 +40,7 @@ void *homa_msgbuf_get(struct homa_msgbufs *bufs, u32 size)
 		if (!buf)
 			return NULL;
 	}
-	bufs->used += class_bytes(cls);
+	HOMA_WRITE_ONCE(bufs->used, bufs->used + class_bytes(cls));
 	return buf;
 }
 
@@ -50,7 +50,7 @@ void homa_msgbuf_put(struct homa_msgbufs *bufs, void *buf, u32 size)
 
 	if (!buf)
 		return;
-	bufs->used -= class_bytes(cls);
+	HOMA_WRITE_ONCE(bufs->used, bufs->used - class_bytes(cls));
 	if (bufs->idle[cls] >= KEEP_BYTES / class_bytes(cls)) {
 		free(buf);
 		return;

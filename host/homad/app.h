@@ -21,7 +21,7 @@
 #define HOMAD_NO_SLOT 0xffffffffu
 
 struct homad_app;
-struct homad_copies;
+struct homad_bytes;
 struct homad_polled;
 struct homad_streams;
 struct homad_thread;
@@ -217,8 +217,8 @@ struct homad_app {
 	/* For each thread, the attachments of its user that the thread polls; NULL: no
 	 * user. */
 	struct homad_polled *user_polled;
-	/* Its user's account of copied messages; NULL: no user. */
-	struct homad_copies *copies;
+	/* Its user's account of memory; NULL: no user. */
+	struct homad_bytes *bytes;
 	/* The key under which ids of its requests are made (abi/shm.h). */
 	u64 id_key[2];
 	/* The slow path's own record of it. */

@@ -96,12 +96,12 @@ struct homad {
 	int dead_fd;
 	/* Attachments for homad_session_free(): an atomic stack by homad_app.next_dead. */
 	struct homad_app *dead;
-	/* @copies: the copies of outgoing messages of all users together (copies.h),
-	 * counted here if there are several threads. @copies_of_user, @copies_of_all: the
-	 * most bytes of them that one user and all users may have. @copies_easy: while all
-	 * have fewer bytes, no user has too many. The slow path writes the three limits. */
-	struct homad_copies copies;
-	u64 copies_of_user, copies_of_all, copies_easy;
+	/* @bytes: what all users have together (copies.h). @bytes_of_user, @bytes_of_all:
+	 * the most bytes that one user and all users may have. @copies_easy: while the
+	 * copies of all users have fewer bytes, no user has too many. The slow path writes
+	 * the three limits. */
+	struct homad_bytes bytes;
+	u64 bytes_of_user, bytes_of_all, copies_easy;
 	/* Attachments that need more memory: an atomic stack by homad_app.next_wanting. */
 	struct homad_app *wanting;
 	/* Questions for routes that nobody has asked the kernel yet: an atomic stack. */

@@ -44,7 +44,7 @@
  */
 struct program {
 	struct homad_app app;
-	struct homad_copies copies;
+	struct homad_bytes bytes;
 	u32 sq_tail, cq_head, release_tail;
 	struct homa_addr peer;
 	u32 in_flight, done, failed;
@@ -155,7 +155,7 @@ static void attach(struct program *p, struct homad *d, u16 port)
 	u32 i;
 
 	app->id = port;
-	app->copies = &p->copies;
+	app->bytes = &p->bytes;
 	app->id_key[0] = 1 + port;
 	app->queues = must_alloc(sizeof(struct homa_shm_queues));
 	app->pool = must_alloc(POOL_BYTES);

@@ -158,7 +158,7 @@ def test_user_at_its_limit__is_told_and_others_go_on() -> None:
 
 
 def test_users_together__leave_some_to_others_and_to_root() -> None:
-    """A user gets as much as is left; of 64 MiB four are kept for root."""
+    """A user gets as much as is left; of 64 MiB four are kept for root, and four for copies."""
     quota = {"total_memory": "64 MiB", "user_memory": "64 MiB"}
     with one_host(config={"quota": quota}, arguments=["--udp-only"]) as host, ExitStack() as stack:
         os.chmod(host.homad.socket, 0o777)
@@ -168,8 +168,8 @@ def test_users_together__leave_some_to_others_and_to_root() -> None:
             while client := attach_as(str(host.homad.socket), uid):
                 stack.enter_context(client)
             held.append(memory(host.homad) - before)
-        # Half of 60 MiB, half of the rest, and again; a handle has less than one.
-        left = 60 * MIB
+        # Half of 56 MiB, half of the rest, and again; a handle has less than one.
+        left = 56 * MIB
         for got in held:
             assert left // 2 - MIB < got <= left // 2, held
             left -= got

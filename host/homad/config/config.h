@@ -94,8 +94,9 @@ struct homad_rule {
  *	multiple of 64 KiB.
  * @rcvbuf_max: The most bytes of a receive pool; a multiple of 64 KiB.
  * @send_max: The most bytes of an attachment's data segments, which hold messages to send.
- * @user_memory: The most bytes of shared memory of a user's attachments together.
- * @total_memory: The most bytes of shared memory of all users together.
+ * @user_memory: The most bytes of a user's attachments together: shared memory and copies of
+ *	messages.
+ * @total_memory: The most of these bytes of all users together.
  * @handover_s: An attachment that was exported waits this many seconds for its next
  *	process, and ends then.
  */

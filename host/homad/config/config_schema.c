@@ -98,9 +98,9 @@ const struct homad_setting homad_settings[] = {
 	SIZE("quota.send_max", quota.send_max, 4 * MIB, 64 * GIB, true,
 	     "memory for messages to send of a handle"),
 	SIZE("quota.user_memory", quota.user_memory, 16 * MIB, 16384 * GIB, true,
-	     "shared memory of one user over all handles; copies of short messages on their way may have a quarter of that besides"),
+	     "memory of one user over all handles: shared memory, and copies of short messages on their way, for which a sixteenth is kept"),
 	SIZE("quota.total_memory", quota.total_memory, 64 * MIB, 16384 * GIB, true,
-	     "shared memory of all users, and besides for copies a quarter of that; one user gets as much as is left to all others, and a sixteenth is kept for root"),
+	     "memory of all users, shared and copies; one user gets as much as is left to all others, a sixteenth is kept for root and one for copies"),
 	NUMBER("quota.handover_s", quota.handover_s, 1, 3600, true,
 	       "how long a handle waits for the process that it was handed over to, s; then it is closed"),
 

@@ -2,8 +2,12 @@
 /*
  * Copies of short outgoing messages. An application that submits one has its memory back
  * at once; the copy is homad's own memory and stays until the RPC has ended, which for a
- * request at a server that never answers may be never. So each user has an account of
- * them, and all users together have one.
+ * request at a server that never answers may be never. So they are on the account of their
+ * user and on that of all users, together with the shared memory: quota.user_memory and
+ * quota.total_memory are limits of both.
+ *
+ * A part of each limit is for copies only. Pools grow by use, and would otherwise leave
+ * no room for the short messages of their own user.
  */
 #ifndef HOMAD_COPIES_H
 #define HOMAD_COPIES_H
@@ -14,24 +18,28 @@ struct homad;
 struct homad_app;
 struct homad_thread;
 
-/* Copies may have 1 part in this many of quota.user_memory and of quota.total_memory,
- * besides what those limit. */
-#define HOMAD_COPIES_SHARE 4u
-/* 1 part in this many of what all may have is kept for root. */
-#define HOMAD_COPIES_ROOT 16u
+/* 1 part in this many of quota.user_memory and of quota.total_memory is for copies only. */
+#define HOMAD_COPIES_PART 16u
+/* 1 part in this many of what all users may have is kept for root. */
+#define HOMAD_ROOT_PART 16u
 
 /**
- * struct homad_copies - an account of copies
- * @used: bytes of the buffers that the copies lie in. Every fast-path thread writes it,
- *	others read it.
+ * struct homad_bytes - the account of a user, or of all users
+ * @copies: bytes of the buffers that copies lie in. Every fast-path thread writes it,
+ *	the slow path reads it. In that of all users it is written if there are several
+ *	threads.
+ * @shared: bytes of shared memory, and of what the slow path keeps for a user. The slow
+ *	path writes it, fast-path threads read it.
  */
-struct homad_copies {
-	u64 used;
+struct homad_bytes {
+	u64 copies, shared;
 };
 
 /** homad_copies_limit() - take the limits from homad.config; at the start, and by the slow
  *  path when that has changed. */
 void homad_copies_limit(struct homad *d);
+/** homad_copies_of_all() - return the bytes of the copies of all users. Any thread asks. */
+u64 homad_copies_of_all(const struct homad *d);
 /**
  * homad_copy_get() - return @size bytes on the account of @app's user; NULL: there is no
  * memory, or the account is full.

@@ -123,12 +123,12 @@ static bool look_at_bucket(struct some_users *some, const struct homa_list *buck
 			return false;
 		some->user[some->num++] = (struct homad_user_view){
 			.uid = user->uid,
-			.memory = user->memory,
+			.memory = user->bytes.shared,
 			.rpcs = HOMA_READ_ONCE(user->owner.rpcs),
 			.peers = HOMA_READ_ONCE(user->owner.peers),
 			.peers_refused =
 				HOMA_READ_ONCE(user->owner.peers_refused),
-			.copied = HOMA_READ_ONCE(user->copies.used),
+			.copied = HOMA_READ_ONCE(user->bytes.copies),
 			.listeners = user->listeners,
 			.stream_tx = user->tcp_tx_bytes,
 			.stream_rx = user->tcp_rx_bytes,

@@ -420,7 +420,7 @@ int homad_app_new(struct homad *d, struct homad_client *client, const char *name
 	client->user->rpcs += app->max_rpcs;
 	app->owner = &client->user->owner;
 	app->user_polled = client->user->polled;
-	app->copies = &client->user->copies;
+	app->bytes = &client->user->bytes;
 	app->slow = &a->attached;
 	app->phase = HOMAD_APP_MAKING;
 	a->client = client;

@@ -31,8 +31,6 @@
  * @fresh: the number of its connections that have not attached.
  * @attachments: the number of its open attachments.
  * @records: the number of struct homad_attachment that name it.
- * @memory: the shared memory of its attachments that is backed, or was and has not gone
- *	back to the kernel yet, bytes.
  * @rpcs: the sum of homad_app.max_rpcs of its attachments.
  * @listeners: the number of TCP ports at which it listens.
  * @tickets: tickets of its processes for streams (struct homad_share).
@@ -48,7 +46,8 @@
  * @tcp_rx_bytes: bytes that streams of its attachments have received, of attachments that
  *	have ended.
  * @owner: the engine's account of its sockets.
- * @copies: its account of copied messages; the fast path writes it.
+ * @bytes: its account of memory. Shared memory counts from before it is backed until the
+ *	kernel has it again.
  * @polled: for each fast-path thread, the number of its attachments that the thread polls.
  */
 struct homad_user {
@@ -58,7 +57,6 @@ struct homad_user {
 	u32 fresh;
 	u32 attachments;
 	u32 records;
-	u64 memory;
 	u64 rpcs;
 	u32 listeners;
 	struct homa_list tickets;
@@ -69,7 +67,7 @@ struct homad_user {
 	u32 half_open;
 	u64 tcp_tx_bytes, tcp_rx_bytes;
 	struct homa_owner owner;
-	struct homad_copies copies;
+	struct homad_bytes bytes;
 	struct homad_polled polled[HOMAD_MAX_THREADS];
 };
 
@@ -230,7 +228,6 @@ struct homad_attachment {
  * @pause: a timer that lets @waiting go on.
  * @grown, @refused: attachments, see homad_attachment and backing.c.
  * @tick: a timer that runs while @grown or @refused has an attachment.
- * @memory: the sum of homad_user.memory, bytes.
  * @memory_grown, @memory_shrunk, @memory_refused: how often an attachment got more memory since
  *	homad's start, gave some back, and was refused some.
  * @users: all struct homad_user, by a hash of the user id.
@@ -252,7 +249,6 @@ struct homad_attach {
 	struct homa_list grown, refused;
 	struct homad_source tick;
 	u64 memory_grown, memory_shrunk, memory_refused;
-	u64 memory;
 	struct homa_list users[HOMAD_USER_BUCKETS];
 	u64 next_id;
 };

@@ -225,7 +225,7 @@ static void refuse(struct homad *d, struct homad_app *app)
 		  "an attachment waits for memory: its user has all that quota.user_memory and quota.total_memory allow\tapp=%llu name=%s pid=%d uid=%u user_kib=%llu",
 		  (unsigned long long)app->id, app->name, (int)app->pid,
 		  (unsigned int)app->uid,
-		  (unsigned long long)a->user->memory >> 10);
+		  (unsigned long long)a->user->bytes.shared >> 10);
 }
 
 static void want(struct homad *d, struct homad_app *app)

@@ -17,14 +17,13 @@
 /* The most handles of a user that can be handed over, because each takes up to 14
  * descriptors of homad. */
 #define USER_KEPT 128u
-/* 1 / ROOT_SHARE of all handles is kept for root. */
-#define ROOT_SHARE 16u
 
 /* Is there anything on the user's account, but for peers? */
 static bool has_account(const struct homad_user *user)
 {
 	return user->fresh || user->attachments || user->records ||
-	       user->memory || user->listeners || user->num_tickets;
+	       user->bytes.shared || user->bytes.copies || user->listeners ||
+	       user->num_tickets;
 }
 
 void homad_user_put(struct homad_user *user)
@@ -106,14 +105,21 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 
 void homad_account(struct homad_user *user, u64 bytes)
 {
-	user->memory += bytes;
-	user->attach->memory += bytes;
+	struct homad_bytes *of_all = &user->attach->d->bytes;
+
+	HOMA_WRITE_ONCE(user->bytes.shared, user->bytes.shared + bytes);
+	HOMA_WRITE_ONCE(of_all->shared, of_all->shared + bytes);
 }
 
 void homad_settle(struct homad_user *user, u64 bytes)
 {
-	user->memory -= bytes;
-	user->attach->memory -= bytes;
+	homad_account(user, -bytes);
+}
+
+/* Returns what copies take of @limit: at least the part that is for them only. */
+static u64 for_copies(u64 copies, u64 limit)
+{
+	return homa_max_u64(copies, limit / HOMAD_COPIES_PART);
 }
 
 /*
@@ -123,44 +129,55 @@ void homad_settle(struct homad_user *user, u64 bytes)
  */
 static u64 left_of_all(struct homad *d, const struct homad_user *user)
 {
-	u64 total = d->config.quota.total_memory, taken = homad_attach(d)->memory;
-	u64 left;
+	u64 total = d->config.quota.total_memory, left;
+	u64 taken = d->bytes.shared + for_copies(homad_copies_of_all(d), total);
+	u64 mine = user->bytes.shared + HOMA_READ_ONCE(user->bytes.copies);
 
 	if (user->uid == 0)
 		return total > taken ? total - taken : 0;
-	taken += total / ROOT_SHARE;
+	taken += total / HOMAD_ROOT_PART;
 	left = total > taken ? total - taken : 0;
-	return left > user->memory ? (left - user->memory) / 2 : 0;
+	return left > mine ? (left - mine) / 2 : 0;
+}
+
+/* Returns the memory that a user may still take of his own. */
+static u64 left_of_own(struct homad *d, const struct homad_user *user)
+{
+	u64 limit = d->config.quota.user_memory;
+	u64 taken = user->bytes.shared +
+		    for_copies(HOMA_READ_ONCE(user->bytes.copies), limit);
+
+	return taken < limit ? limit - taken : 0;
 }
 
 u64 homad_room(struct homad *d, const struct homad_user *user)
 {
-	u64 limit = d->config.quota.user_memory;
-
-	limit = user->memory < limit ? limit - user->memory : 0;
-	return homa_min_u64(limit, left_of_all(d, user));
+	return homa_min_u64(left_of_own(d, user), left_of_all(d, user));
 }
 
 int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
 		 size_t errlen)
 {
 	const struct homad_quota *quota = &d->config.quota;
-	bool own = bytes > quota->user_memory ||
-		   user->memory > quota->user_memory - bytes;
+	bool own = bytes > left_of_own(d, user);
+	u64 copies = HOMA_READ_ONCE(user->bytes.copies);
 
 	if (bytes <= homad_room(d, user)) {
 		homad_account(user, bytes);
 		return 0;
 	}
 	snprintf(err, errlen,
-		 "user %u has %llu KiB of shared memory, and %llu KiB more would %s %llu KiB; close handles, ask for less, or raise %s",
-		 (unsigned int)user->uid, (unsigned long long)user->memory >> 10,
+		 "user %u has %llu KiB of shared memory and %llu KiB of copied messages, and %llu KiB more would %s %llu KiB%s; close handles, ask for less, or raise %s",
+		 (unsigned int)user->uid,
+		 (unsigned long long)user->bytes.shared >> 10,
+		 (unsigned long long)copies >> 10,
 		 (unsigned long long)bytes >> 10,
 		 own ? "pass the limit of" :
 		       "leave too little for others of all users'",
 		 (unsigned long long)(own ? quota->user_memory :
 					    quota->total_memory) >>
 			 10,
+		 own ? ", a sixteenth of which is for copies" : "",
 		 own ? "quota.user_memory" : "quota.total_memory");
 	return -EDQUOT;
 }
@@ -218,7 +235,7 @@ static const struct homad_rule *find_rule(const struct homad *d,
 static bool has_share(struct homad *d, const struct homad_client *client)
 {
 	u32 total = d->config.quota.total_attachments;
-	u32 taken = homad_slow(d)->num_apps + total / ROOT_SHARE;
+	u32 taken = homad_slow(d)->num_apps + total / HOMAD_ROOT_PART;
 
 	if (client->uid == 0 || !client->user->attachments)
 		return client->uid == 0 || taken < total;
