@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""`./homa lab up | down | status | run`: arguments in, one function called, text out."""
+"""`./homa lab up | down | status`: arguments in, one function called, text out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import typer
 
+from lab.cluster.run_cli import run
 from lab.console import console, table
-from lab.errors import LabError, UsageError
+from lab.errors import LabError
 from lab.output import JSON_HELP, check_output, write_json
-
-if TYPE_CHECKING:
-    from lab.cluster.setup import Setup
-
-    Measure = Callable[[Setup, Path | None, Path | None], None]
 
 NAME_HELP = "Which lab: small letters and digits."
 
@@ -116,85 +111,6 @@ def status(
             out.print(_ports_table(found.hosts, counters))
     if json_file:
         write_json(json_file, {**document, "labs": labs})
-
-
-def run(
-    name: str = typer.Argument(
-        ...,
-        help="fig3 (Homa and TCP, W2 to W5), fig5 (1 to 8 priorities), fig6 (load), or coexist "
-        "(RPCs beside streams of TCP).",
-    ),
-    quick: bool = typer.Option(
-        False, "--quick", help="Fewer hosts, and of fig3 and coexist only a part."
-    ),
-    hosts: Optional[int] = typer.Option(
-        None, help="2 to 40.  [default: 40, 8 with --quick; coexist 12 and 4]", show_default=False
-    ),
-    link: str = typer.Option("25gbit", help="Rate that every link stands for."),
-    dilate: float = typer.Option(
-        0.0, help="How much slower links are; 0: so that processors are not the limit."
-    ),
-    mtu: int = typer.Option(3000, help="Of all links."),
-    buffer: str = typer.Option("325kb", help="Bytes that a port holds."),
-    workloads: str = typer.Option("", help="Of the experiment's, like w4,w5.", show_default=False),
-    transports: str = typer.Option(
-        "",
-        help="homa, tcp (a stream per peer), tcp-pool; coexist: homa, homa-flat (1 priority), tcp.",
-        show_default=False,
-    ),
-    rpc: str = typer.Option("", help="coexist: loads of RPCs, like 10,30.", show_default=False),
-    streams: str = typer.Option(
-        "", help="coexist: loads of streams, like 10,40.", show_default=False
-    ),
-    via: str = typer.Option("program", help="Who runs Homa: the program, or a homad (service)."),
-    messages: int = typer.Option(12_000, help="How many a run measures; a tenth needs 1,000."),
-    longest: float = typer.Option(300.0, help="Most seconds that a run measures."),
-    seed: int = typer.Option(1, help="Of the arrivals, the same for all."),
-    json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
-    plot: Optional[Path] = typer.Option(
-        None, help="Where the figure goes (.png, .pdf or .svg).", show_default=False
-    ),
-) -> None:
-    """An experiment of a paper on real packets in a dilated network of this machine."""
-    from lab.cluster import setup, standing
-    from lab.coexist import command as coexist
-
-    usual = coexist.hosts(quick) if name == coexist.NAME else 8 if quick else 40
-    wanted = setup.check(
-        hosts or usual, link, dilate, mtu, buffer, seed, messages, longest, via
-    )  # fmt: skip
-    if name == coexist.NAME:
-        chosen = coexist.choose(quick, workloads, transports, rpc, streams)
-    else:
-        if rpc or streams:
-            raise UsageError("--rpc and --streams are options of coexist alone")
-        chosen = _figure(name, quick, workloads, transports)
-    check_output(json_file, "--json")
-    check_output(plot, "--plot")
-    setup.check_figure(plot)
-    standing.need_root()
-    chosen(wanted, json_file, plot)
-
-
-def _figure(name: str, quick: bool, workloads: str, transports: str) -> Measure:
-    """What measures and shows a figure of the ATC'21 paper; a UsageError for a wrong choice."""
-    from lab.cluster import run as runs
-    from lab.cluster import show
-    from lab.cluster.points import FIGURES, TITLES, choose, points_of
-
-    if name not in FIGURES:
-        raise UsageError(f"there is no {name}; choose from {', '.join(FIGURES)}, coexist")
-    figure = FIGURES[name]
-    usual = figure.quick if quick else figure.workloads
-    chosen = choose(name, workloads, figure.workloads, "--workloads") if workloads else usual
-    kinds = choose(name, transports or "homa,tcp", tuple(TITLES), "--transports")
-
-    def measure(wanted: Setup, json_file: Path | None, plot: Path | None) -> None:
-        show.begin(name, wanted)
-        found = runs.measure(wanted, points_of(name, chosen, kinds), show.point)
-        show.end(name, wanted, found, json_file, plot)
-
-    return measure
 
 
 def _ports_table(hosts: list[list[str]], counters: list):  # noqa: ANN202 (rich is imported late)

@@ -22,16 +22,17 @@ TIMEOUT_S = 120.0
 
 @contextmanager
 def programs(
-    setup: Setup, switch: Switch, point: Point
+    setup: Setup, switch: Switch, point: Point, more: str = ""
 ) -> Iterator[Callable[[str], dict[str, str]]]:
-    """What programs of a host, by its address, must know: the rate of the link, or their homad."""
+    """What programs of a host, by its address, must know: the rate of the link, or their homad, which
+    has `more` settings."""
     mbps = switch.rate_bps // 10**6
     if point.transport != "homa":
         yield lambda address: {}
     elif setup.via == "program":
         yield lambda address: {"HOMA_LINK_MBPS": str(mbps)}
     else:
-        text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n'
+        text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n{more}'
         known = simulated.settings(point, setup.link_bps / switch.rate_bps)
         words = [word for setting in known for word in ("--set", setting)]
         with homads(switch.hosts, arguments=tuple(words), settings=text) as running:

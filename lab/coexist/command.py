@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.cluster import points
+from lab.cluster import kept, points
 from lab.cluster.setup import Setup
+from lab.cluster.wanted import Wanted
 from lab.coexist import grid, run, show
 from lab.errors import UsageError
 from lab.sim.published import published
@@ -21,13 +22,12 @@ def hosts(quick: bool) -> int:
     return QUICK_HOSTS if quick else published()["snia"]["hosts"]
 
 
-def choose(
-    quick: bool, workloads: str, transports: str, rpc: str, streams: str
-) -> Callable[[Setup, Path | None, Path | None], None]:
+def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
     """What measures and shows that part of the grid; a UsageError for a wrong choice."""
+    quick, workloads, rpc, streams = wanted.quick, wanted.workloads, wanted.rpc, wanted.streams
     of_all = grid.QUICK_WORKLOADS if quick else grid.WORKLOADS
     chosen = points.choose(NAME, workloads, grid.WORKLOADS, "--workloads") if workloads else of_all
-    kinds = points.choose(NAME, transports, tuple(grid.KINDS), "--transports")
+    kinds = points.choose(NAME, wanted.transports, tuple(grid.KINDS), "--transports")
     rpcs = grid.parse_loads(rpc, "--rpc") if rpc else grid.QUICK_RPCS if quick else grid.LOADS
     usual = grid.QUICK_STREAMS if quick else grid.LOADS
     beside = grid.parse_loads(streams, "--streams") if streams else usual
@@ -40,7 +40,8 @@ def choose(
         fitting, full = grid.that_fit(cells, setup.mtu)
         if not any(cell.rpc for cell in fitting):
             raise UsageError("no cell is left: the RPCs alone fill the links; give a lower --rpc")
-        show.begin(setup, fitting, full)
-        show.end(setup, run.measure(setup, fitting, show.one), json_file, plot)
+        folder = kept.open_folder(wanted.keep or kept.usual(NAME, quick), setup)
+        show.begin(setup, fitting, full, folder.words())
+        show.end(setup, run.measure(setup, fitting, folder, show.one), json_file, plot)
 
     return measure

@@ -30,17 +30,21 @@ FULL = 0.95  # of the wire; RPCs that alone take more have a queue that grows fo
 
 @dataclass(frozen=True)
 class Kind:
-    """What carries the RPCs: the transport, how many priorities it uses, and its names."""
+    """What carries the RPCs: the transport, how many priorities it uses, and its names. `shared`: a
+    homad in each host carries RPCs and streams and shares the link between them; else streams are
+    the kernel's."""
 
     transport: str
     levels: int
     title: str
     brief: str
+    shared: bool = False
 
 
 KINDS = {
     "homa": Kind("homa", 8, "Homa, 8 priorities", "Homa 8"),
     "homa-flat": Kind("homa", 1, "Homa, 1 priority", "Homa 1"),
+    "homa-shared": Kind("homa", 8, "Homa and streams by homad", "homad", shared=True),
     "tcp": Kind("tcp", 8, "TCP RPCs", "TCP"),
 }
 
@@ -49,7 +53,7 @@ KINDS = {
 class Cell:
     """RPCs of `workload`, carried by KINDS[`kind`], asking for `rpc` percent of each link beside
     streams that ask for `stream` percent. One of both is 0 in what cells are compared with; without
-    RPCs `kind` is ""."""
+    RPCs `kind` is "" where the kernel carries the streams."""
 
     workload: str
     kind: str
@@ -63,6 +67,11 @@ class Cell:
         return Point(kind.transport, self.workload, self.rpc / 100, kind.levels, kind.title)
 
     @property
+    def shared(self) -> bool:
+        """Whether homad carries the streams."""
+        return self.kind in KINDS and KINDS[self.kind].shared
+
+    @property
     def published(self) -> bool:
         """Whether the talk says that it measured such RPCs beside such streams."""
         return self.workload in measured_there(self.rpc, self.stream)
@@ -71,9 +80,15 @@ class Cell:
         """For a line of progress."""
         streams = f"streams {self.stream} %" if self.stream else "no streams"
         if not self.rpc:
-            return f"{self.workload.upper()}'s network: {streams} alone"
+            by = " by homad" if self.shared else ""
+            return f"{self.workload.upper()}'s network: {streams} alone{by}"
         title = KINDS[self.kind].title
         return f"{self.workload.upper()} {self.rpc} %, {title}: {streams}"
+
+
+def alone(cell: Cell) -> Cell:
+    """The streams of `cell` without its RPCs."""
+    return Cell(cell.workload, cell.kind if cell.shared else "", 0, cell.stream)
 
 
 @functools.cache
@@ -100,11 +115,13 @@ def plan(
             for stream in streams
             if rpc + stream <= MOST and (all_of_them or w in measured_there(rpc, stream))
         ]
-        found += [Cell(w, "", 0, stream) for stream in streams if stream in {s for _, s in pairs}]
+        some: list[Cell] = []
         for rpc in dict.fromkeys(rpc for rpc, _ in pairs):
             for kind in kinds:
                 beside = [stream for r, stream in pairs if r == rpc]
-                found += [Cell(w, kind, rpc, stream) for stream in (0, *beside)]
+                some += [Cell(w, kind, rpc, stream) for stream in (0, *beside)]
+        found += dict.fromkeys(alone(cell) for cell in some if cell.stream)
+        found += some
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 from lab.cluster.beside import BUSY, doubts_of
-from lab.coexist.grid import Cell
+from lab.coexist.grid import Cell, alone
 from lab.coexist.shares import Times, lost
 
 ENOUGH = 0.95  # of what they ask for: streams alone that carry less had no generator for it
@@ -30,22 +30,37 @@ class Measured:
     doubts: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
-        """For a file."""
+        """For a file; from_json() reads it."""
         return {**asdict(self), "published": self.cell.published, "counts": not self.doubts}
+
+
+def from_json(document: dict) -> Measured:
+    """What as_json() gave."""
+    short = document["short"]
+    return Measured(
+        Cell(**document["cell"]),
+        [Times(**one) for one in document["tenths"]],
+        Times(**short) if short else None,
+        *(document[name] for name in ("carried", "lost", "must_lose", "facts", "doubts")),
+    )
 
 
 def find(
     results: Sequence[Measured], workload: str, kind: str, rpc: int, stream: int
 ) -> Measured | None:
     """The result of that cell."""
-    wanted = Cell(workload, kind if rpc else "", rpc, stream)
-    return next((one for one in results if one.cell == wanted), None)
+    return of(results, Cell(workload, kind, rpc, stream))
+
+
+def of(results: Sequence[Measured], cell: Cell) -> Measured | None:
+    """The result of `cell`."""
+    return next((one for one in results if one.cell == cell), None)
 
 
 def loss_of(cell: Cell, carried: float | None, before: Sequence[Measured]) -> float | None:
     """What the streams of `cell` lose against the streams alone."""
-    alone = find(before, cell.workload, "", 0, cell.stream)
-    return lost(carried, alone.carried) if cell.rpc and alone else None
+    without = of(before, alone(cell))
+    return lost(carried, without.carried) if cell.rpc and without else None
 
 
 def doubts(
@@ -64,10 +79,10 @@ def doubts(
         found.append(f"{facts['streams_failed']:,.0f} connections of streams failed")
     if facts["streams_late_s"] > LATE * facts["window_s"]:
         found.append(f"streams were counted {facts['streams_late_s']:.1f} s late")
-    alone = find(before, cell.workload, "", 0, cell.stream)
+    without = of(before, alone(cell))
     if not cell.rpc and facts["streams_share"] < ENOUGH * cell.stream / 100:
         share = facts["streams_share"]
         found.append(f"streams alone carried {share:.1%} of the links, not {cell.stream} %")
-    elif cell.rpc and alone is not None and alone.doubts:
+    elif cell.rpc and without is not None and without.doubts:
         found.append("what the streams carry alone does not count")
     return found

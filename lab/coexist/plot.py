@@ -17,8 +17,8 @@ from lab.coexist.measured import Measured
 from lab.sim import draw
 from lab.units import format_bytes, format_rate
 
-_COLOURS = {"homa": draw.BLUE, "homa-flat": draw.SKY, "tcp": draw.RED}
-_MARKERS = {"homa": "o", "homa-flat": "s", "tcp": "v"}
+_COLOURS = {"homa": draw.BLUE, "homa-flat": draw.SKY, "homa-shared": draw.GREEN, "tcp": draw.RED}
+_MARKERS = {"homa": "o", "homa-flat": "s", "homa-shared": "^", "tcp": "v"}
 _DASHES = (0, (3, 2))
 _PALE = 0.4
 _LABELS = ("short RPCs,\nP99 slowdown", "streams lose, %", "all RPCs,\nP99 slowdown")

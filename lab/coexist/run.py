@@ -12,12 +12,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from lab.bench import results
 from lab.cluster import nodes, simulated
 from lab.cluster.busy import Watch
+from lab.cluster.kept import Kept
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, warmup_s
 from lab.coexist import grid, measured, shares, streams
 from lab.coexist.grid import Cell
@@ -34,8 +35,10 @@ ALONE_S = 10.0  # window of streams without RPCs
 SIZES = (64, 1000, 2900, 5800, 20_000, 60_000, 200_000, 1_000_000)
 
 
-def measure(setup: Setup, cells: list[Cell], tell: Callable[[Measured], None]) -> list[Measured]:
-    """All cells, each told as soon as it is there."""
+def measure(
+    setup: Setup, cells: list[Cell], kept: Kept, tell: Callable[[Measured], None]
+) -> list[Measured]:
+    """All cells, each told as soon as it is there; those that are kept are not measured."""
     found: list[Measured] = []
     with (
         Steps(_seconds(setup, cells)) as steps,
@@ -54,7 +57,7 @@ def measure(setup: Setup, cells: list[Cell], tell: Callable[[Measured], None]) -
             switch.rate_bps = rate
             with steps(f"{workload.upper()}: times alone on wires, simulated", 3.0):
                 wires = _denominators(setup, rate, Path(folder))
-            for one in _workload(setup, switch, some, dilation, wires, steps):
+            for one in _workload(setup, switch, some, dilation, wires, kept, steps):
                 tell(one)
                 found.append(one)
     return found
@@ -88,14 +91,22 @@ def _denominators(setup: Setup, rate: int, folder: Path) -> Path:
 
 
 def _workload(
-    setup: Setup, switch: Switch, cells: list[Cell], dilation: float, wires: Path, steps: Steps
-) -> Iterator[Measured]:
+    setup: Setup, switch: Switch, cells: list[Cell], dilation: float, wires: Path, kept: Kept,
+    steps: Steps,
+) -> Iterator[Measured]:  # fmt: skip
     before: list[Measured] = []
     for cell in cells:
         levels = cell.point.levels if cell.rpc else LEVELS
         switch.traits = Traits(levels, mtu=setup.mtu)
+        what = {"cell": asdict(cell), "link_bps": switch.rate_bps}
+        known = kept.get(what)
         with steps(cell.words(), _cell_s(setup, cell, switch.rate_bps)) as step:
-            one = _cell(setup, switch, cell, dilation, wires, before, step.tick)
+            if known:
+                one = measured.from_json(known)
+            else:
+                one = _cell(setup, switch, cell, dilation, wires, before, step.tick)
+        if not one.doubts:
+            kept.put(what, one.as_json())
         before.append(one)
         yield one
 
@@ -109,13 +120,19 @@ def _jobs(
     opens = start + warmup_s(switch.rate_bps)
     rpcs, flows = [], []
     if cell.rpc:
-        for job in nodes.jobs(setup, switch, cell.point, start, env):
+        for job in nodes.jobs(_way(setup, cell), switch, cell.point, start, env):
             rpcs.append(replace(job, argv=[*job.argv, "--denominators", str(wires)]))
     if cell.stream:
         window = window_s(setup, cell, switch.rate_bps)
         rate = switch.rate_bps
-        flows = streams.jobs(switch.hosts, cell.stream / 100, rate, opens, window)
+        homad = env if cell.shared else None
+        flows = streams.jobs(switch.hosts, cell.stream / 100, rate, opens, window, homad)
     return rpcs, flows, opens
+
+
+def _way(setup: Setup, cell: Cell) -> Setup:
+    """Whoever shares the link between RPCs and streams must carry both."""
+    return replace(setup, via="service") if cell.shared else setup
 
 
 def _cell(
@@ -142,8 +159,11 @@ def _cell(
         switch.set_buffer(setup.buffer)
         with ExitStack() as stack:
             env: Callable[[str], dict[str, str]] = lambda address: {}  # noqa: E731
-            if cell.rpc:
-                env = stack.enter_context(nodes.programs(setup, switch, cell.point))
+            if cell.rpc or cell.shared:
+                more = streams.rules(cell.stream / 100, switch.rate_bps) if cell.stream else ""
+                more = more if cell.shared else ""
+                way = _way(setup, cell)
+                env = stack.enter_context(nodes.programs(way, switch, cell.point, more))
             rpcs, flows, opened = _jobs(setup, switch, cell, wires, env)
             watch.forget()
             return run_jobs([*flows, *rpcs], limit, look)

@@ -22,7 +22,7 @@ TITLE = "RPCs beside streams of TCP (SNIA 2024)"
 NOISE = 40  # percent that streams ask for where this project has a goal
 
 
-def begin(setup: Setup, cells: Sequence[Cell], full: Sequence[Cell]) -> None:
+def begin(setup: Setup, cells: Sequence[Cell], full: Sequence[Cell], where: str) -> None:
     """Say what is going to be measured, and on what."""
     out = console()
     here = machine.describe()
@@ -35,6 +35,7 @@ def begin(setup: Setup, cells: Sequence[Cell], full: Sequence[Cell]) -> None:
         here.warning(),
         f"{len(cells)} runs, {there} of them in cells that the talk measured",
         f"{len(full)} cells are left out: their RPCs alone fill the links" if full else "",
+        where,
     ]
     for line in filter(None, lines):
         out.print(line, soft_wrap=True, markup=False)

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from test_net import wait_until
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
+from lab.cluster import kept
 from lab.cluster.busy import Watch
 from lab.cluster.setup import Setup
 from lab.coexist import grid, measured, plot, shares, show, streams
@@ -95,12 +96,12 @@ def test_plan__is_the_talks_grid_and_what_it_is_compared_with() -> None:
     assert len(homa) == 18 + 24 + 20 + 13 + 10 + 7
     assert ("w1", 10, 10) in homa and ("w1", 10, 30) not in homa and ("w5", 10, 10) not in homa
     assert ("w2", 50, 10) in homa and ("w2", 50, 30) not in homa
-    for kind in ("homa-flat", "tcp"):
+    for kind in ("homa-flat", "homa-shared", "tcp"):
         assert {(c.workload, c.rpc, c.stream) for c in beside if c.kind == kind} == homa
     for index, cell in enumerate(cells):
         if cell.rpc and cell.stream:
             earlier = cells[:index]
-            assert Cell(cell.workload, "", 0, cell.stream) in earlier
+            assert grid.alone(cell) in earlier
             assert Cell(cell.workload, cell.kind, cell.rpc, 0) in earlier
     # No cell is there only to be compared with a cell that is not.
     assert Cell("w1", "", 0, 30) not in cells and Cell("w3", "homa", 70, 0) in cells
@@ -124,6 +125,21 @@ def test_loads__wrong(text: str) -> None:
     with pytest.raises(UsageError, match="--rpc"):
         grid.parse_loads(text, "--rpc")
     assert grid.parse_loads(" 40%, 10,40", "--rpc") == (10, 40)
+
+
+def test_plan__streams_by_homad_are_compared_with_those_alone_by_homad() -> None:
+    cells = grid.plan(("w4",), (30,), (10, 40), ("homa-shared", "tcp"), True)
+    lone = [cell for cell in cells if not cell.rpc]
+    assert lone == [
+        Cell("w4", "homa-shared", 0, 10), Cell("w4", "homa-shared", 0, 40),
+        Cell("w4", "", 0, 10), Cell("w4", "", 0, 40),
+    ]  # fmt: skip
+    assert grid.alone(Cell("w4", "homa-shared", 30, 40)) == lone[1]
+    assert grid.alone(Cell("w4", "tcp", 30, 40)) == lone[3]
+    assert [cell.kind for cell in grid.plan(("w4",), (30,), (40,), ("homa",), True)][0] == ""
+    found = [Measured(lone[1], carried=40e6), Measured(lone[3], carried=30e6)]
+    assert measured.loss_of(Cell("w4", "homa-shared", 30, 40), 30e6, found) == 0.25
+    assert measured.loss_of(Cell("w4", "tcp", 30, 40), 30e6, found) == 0
 
 
 @needs_bench
@@ -160,6 +176,39 @@ def test_streams__load_every_link_alike_in_both_directions() -> None:
     assert all(job.argv[job.argv.index("--measure-at") + 1] == "100.500000" for job in clients)
     two = streams.jobs(HOSTS[:2], 0.3, 10**8, 0, 1.0)
     assert len(two) == 4 and two[0].argv[two[0].argv.index("--pace") + 1] == "30000000"
+
+
+def test_streams__by_homad_are_held_by_its_rule() -> None:
+    """All of a host's streams together have their part, with the headers that homad counts."""
+    found = streams.jobs(HOSTS, 0.3, 10**8, 0, 1.0, lambda address: {"HOMA_VIA": address})
+    assert all(job.argv[1] == "--tcp" and "--pace" not in job.argv for job in found)
+    assert all(job.host and job.env["HOMA_VIA"] == job.host.address for job in found)
+    text = streams.rules(0.3, 10**8)
+    assert f'send = "{30000 * streams.COUNTED:.0f} kbit/s"' in text and "[5001, 5001]" in text
+
+
+def test_kept__what_counts_is_found_again(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "kept"
+    store = kept.Kept(folder, SETUP, "b")
+    folder.mkdir(parents=True)
+    one = _measured("homa-shared", 40, 30, 0.01)
+    what = {"cell": asdict(one.cell), "link_bps": 10**8}
+    assert store.get(what) is None
+    store.put(what, json.loads(json.dumps(one.as_json())))
+    assert measured.from_json(store.get(what) or {}) == one
+    alone = Measured(Cell("w4", "", 0, 40), carried=4e7)
+    assert measured.from_json(json.loads(json.dumps(alone.as_json()))) == alone
+    # Another network, other links or another build are another run.
+    assert replace(store, build="c").get(what) is None
+    assert replace(store, setup=replace(SETUP, hosts=5)).get(what) is None
+    assert store.get({**what, "link_bps": 10**9}) is None
+    store.file(what).write_text("{")
+    assert store.get(what) is None
+    assert kept.Kept(None, SETUP, "").get(what) is None
+    assert kept.usual("coexist", True) is None and kept.usual("coexist", False)
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="--keep"):
+        kept.open_folder(tmp_path / "file", SETUP)
 
 
 def test_carried__is_the_sum_and_says_what_went_wrong() -> None:
@@ -252,7 +301,7 @@ def test_figure__has_every_cell_that_has_a_percentile(tmp_path: Path) -> None:
     ("argv", "remedy"),
     [
         (["--workloads", "w6"], "w1, w2, w3, w4, w5"),
-        (["--transports", "tcp-pool"], "homa, homa-flat, tcp"),
+        (["--transports", "tcp-pool"], "homa, homa-flat, homa-shared, tcp"),
         (["--rpc", "95"], "--rpc"),
         (["--streams", "ten"], "--streams"),
         (["--rpc", "60", "--streams", "50"], "more than 100 %"),
@@ -267,11 +316,12 @@ def test_coexist__wrong(cli, argv: list[str], remedy: str) -> None:
 def test_figures__have_no_streams(cli) -> None:
     status, _, err = cli("run", "fig3", "--streams", "10")
     assert status == 2 and "coexist alone" in err
+    assert cli("run", "fig3", "--keep", "x")[0] == 2
 
 
 def _start(folder: Path) -> subprocess.Popen:
     argv = [sys.executable, "-m", "lab", "run", "coexist", "--hosts", "2", "--workloads", "w3"]
-    argv += ["--rpc", "20", "--streams", "30", "--transports", "homa,tcp", "--longest", "2"]
+    argv += ["--rpc", "20", "--streams", "30", "--transports", "homa-shared,tcp", "--longest", "2"]
     argv += ["--dilate", "250", "--messages", "300"]
     argv += ["--json", str(folder / "r.json"), "--plot", str(folder / "r.png")]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -291,7 +341,8 @@ def test_coexist__real_packets_and_streams(tmp_path: Path) -> None:
     assert document["what"] == "lab-run coexist" and document["where"]["kernel"]
     cells = document["cells"]
     assert [(c["cell"]["kind"], c["cell"]["rpc"], c["cell"]["stream"]) for c in cells] == [
-        ("", 0, 30), ("homa", 20, 0), ("homa", 20, 30), ("tcp", 20, 0), ("tcp", 20, 30),
+        ("homa-shared", 0, 30), ("", 0, 30), ("homa-shared", 20, 0), ("homa-shared", 20, 30),
+        ("tcp", 20, 0), ("tcp", 20, 30),
     ]  # fmt: skip
     for one in cells:
         facts, cell = one["facts"], one["cell"]
@@ -302,7 +353,8 @@ def test_coexist__real_packets_and_streams(tmp_path: Path) -> None:
             assert 0 < one["carried"] / 2e8 == pytest.approx(facts["streams_share"], rel=0.01)
             assert one["must_lose"] == 0
         if cell["rpc"] and cell["stream"]:
-            assert one["lost"] == pytest.approx(1 - one["carried"] / cells[0]["carried"])
+            alone = cells[0 if cell["kind"] == "homa-shared" else 1]
+            assert one["lost"] == pytest.approx(1 - one["carried"] / alone["carried"])
         if cell["rpc"]:
             assert len(one["tenths"]) == 10
             assert one["short"]["count"] == sum(t["count"] for t in one["tenths"][:2])

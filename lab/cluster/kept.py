@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Runs of `./homa lab run` on disk, so that the same command goes on where it was stopped.
+
+A run that counts has a file, named by what was measured, on which links, with which programs. Runs
+that do not count have none: the next command measures them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lab import provenance
+from lab.cluster.setup import Setup
+from lab.errors import UsageError
+from lab.net import homad
+from lab.paths import BUILD, homa_bench, homa_flows
+from lab.sim import program
+from lab.sim.store import write
+
+
+def usual(name: str, quick: bool) -> Path | None:
+    """Where runs of an experiment are kept unless the command line says it: only long ones are."""
+    return None if quick else BUILD / "lab-run" / name
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Runs of `setup` in `folder` (None: nothing is kept) by the programs of `build`."""
+
+    folder: Path | None
+    setup: Setup
+    build: str
+
+    def file(self, what: object) -> Path:
+        """Where the run of `what` (JSON) is or will be."""
+        assert self.folder
+        text = json.dumps([what, asdict(self.setup), self.build], sort_keys=True)
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+    def get(self, what: object) -> dict | None:
+        """The result of `what`; a damaged file counts as none."""
+        if not self.folder:
+            return None
+        try:
+            found = json.loads(self.file(what).read_text())
+        except (OSError, ValueError):
+            return None
+        result = found.get("result") if isinstance(found, dict) else None
+        return result if isinstance(result, dict) else None
+
+    def put(self, what: object, result: dict) -> None:
+        """Keep a run."""
+        if self.folder:
+            document = {"run": what, "setup": asdict(self.setup), "build": self.build}
+            write(self.file(what), {**document, "where": provenance.here(), "result": result})
+
+    def words(self) -> str:
+        """A line for people; "" if nothing is kept."""
+        where = f"runs that count are kept in {self.folder}; the same command goes on there"
+        return where if self.folder else ""
+
+
+def open_folder(folder: Path | None, setup: Setup) -> Kept:
+    """`folder`, made if need be, for runs of the programs as they are now."""
+    if not folder:
+        return Kept(None, setup, "")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"cannot make the folder {folder}: {error.strerror}; give another with --keep"
+        ) from None
+    return Kept(folder, setup, _build([homa_bench, homa_flows, homad.program, program.path]))
+
+
+def _build(programs: Sequence[Callable[[], Path]]) -> str:
+    """What identifies the programs that a run is made of: their contents."""
+    found = hashlib.sha256()
+    for one in programs:
+        found.update(hashlib.sha256(one().read_bytes()).digest())
+    return found.hexdigest()[:16]
