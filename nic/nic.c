@@ -127,6 +127,11 @@ int nic_fd(const struct nic *nic)
 	return nic->ops->fd(nic);
 }
 
+const u64 *nic_watch(struct nic *nic)
+{
+	return nic->ops->watch ? nic->ops->watch(nic) : NULL;
+}
+
 bool nic_arm(struct nic *nic)
 {
 	return nic->ops->arm(nic);

@@ -247,6 +247,11 @@ int nic_fd(const struct nic *nic);
 /** nic_arm() - ask for a wake-up by nic_fd(). Returns true if packets or errors wait already
  *  of which nic_fd() would not tell, so that the caller must not sleep. */
 bool nic_arm(struct nic *nic);
+/** nic_watch() - return the address of a counter of packets, which the kernel writes, so that
+ *  the caller need not call nic_rx() to find out that none has come. It counts a packet a moment
+ *  before nic_rx() finds it, and it counts no errors. NULL: a call of nic_rx() is no system call
+ *  anyway, or the kernel does not allow it (CAP_BPF). The address is good until nic_close(). */
+const u64 *nic_watch(struct nic *nic);
 
 /** nic_route() - can this destination be reached here, and with which path MTU?
  * Returns 0 and fills @mtu (bytes, counted as in struct nic_info), -EHOSTUNREACH, or

@@ -29,6 +29,8 @@ struct nic_ops {
 	void (*port_unreachable)(struct nic *nic, const struct nic_rx *pkt);
 	int (*fd)(const struct nic *nic);
 	bool (*arm)(struct nic *nic);
+	/** It is NULL if to look for packets costs nothing. */
+	const u64 *(*watch)(struct nic *nic);
 	/** It is NULL if the kernel keeps path MTUs. */
 	void (*believe_mtu)(struct nic *nic, const struct homa_addr *dst,
 			    u32 mtu);

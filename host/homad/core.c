@@ -258,6 +258,7 @@ static int open_udp(struct homad *d, char *err, size_t errlen)
 		.address = c->address[0] ? c->address : NULL,
 		.udp_port = c->udp_port,
 	};
+	const u64 *news;
 	struct nic *nic;
 	int rc;
 
@@ -278,11 +279,14 @@ static int open_udp(struct homad *d, char *err, size_t errlen)
 	}
 	if (rc)
 		return rc;
+	/* Beside other ports it is mostly looked at in vain. */
+	news = d->num_ports ? nic_watch(nic) : NULL;
 	rc = add_port(d, "udp", nic);
 	if (rc) {
 		nic_close(nic);
 		return rc;
 	}
+	d->ports[d->num_ports - 1].news = news;
 	d->udp = &d->ports[d->num_ports - 1];
 	homad_log(HOMAD_INFO, "serving UDP encapsulation\thow=\"%s\"",
 		  d->udp->info->detail);

@@ -67,8 +67,12 @@ struct homad_port {
 	/* True if TCP had something to send by the port when that was last looked at. */
 	bool others;
 	/* @rx_at: time before which the nic is not asked for packets again, in ns.
-	 * @heard_at: time at which it last had one, in ns. */
+	 * @heard_at: time at which it last had one, in ns.
+	 * @news: a counter of packets that have come (nic_watch()); NULL: there is none.
+	 * @news_seen: the counter's value when the nic was last asked. */
 	u64 rx_at, heard_at;
+	const u64 *news;
+	u64 news_seen;
 	/* The name by which logs and tools call it: "eth0", "udp" or "local". */
 	char name[32];
 	struct homad *d;

@@ -138,7 +138,11 @@ struct afxdp_prog {
  * @icmp: the sockets for ICMP.
  * @loop: the packets to ourselves.
  * @epfd: an epoll set, by which a thread sleeps.
+ * @slept: true from nic_arm() to the next nic_rx(): the thread may have slept.
  * @armed: true if the AF_XDP sockets are in the epoll set.
+ * @armed_for_room: true if they are there for room to send, too.
+ * @armed_packets: the number of packets received while they were there, since the last
+ *	nic_arm().
  * @ctl_calls: the number of calls until the slow side is looked at again.
  * @ctl_ms: the time at which that was last done, in ms.
  * @adapt_ms: the time at which the fill rings were last adapted, in ms.
@@ -179,7 +183,10 @@ struct afxdp {
 	struct nic_icmp icmp;
 	struct nic_loop loop;
 	int epfd;
+	bool slept;
 	bool armed;
+	bool armed_for_room;
+	u32 armed_packets;
 	u32 ctl_calls;
 	u64 ctl_ms;
 	u64 adapt_ms;

@@ -134,9 +134,8 @@ void afxdp_ctl_poll(struct afxdp *x)
 
 	/* While packets wait for a neighbour, look every few calls. */
 	x->ctl_calls = x->paths.held ? 8 : AFXDP_CTL_CALLS;
-	if (x->armed)
-		afxdp_disarm(x);
-	else if (now - x->ctl_ms < CTL_MS && !x->paths.held)
+	x->slept = false;
+	if (now - x->ctl_ms < CTL_MS && !x->paths.held)
 		return;
 	x->ctl_ms = now;
 	slow_side(x);
@@ -173,6 +172,22 @@ void afxdp_port_unreachable(struct nic *nic, const struct nic_rx *pkt)
 	nic_icmp_unreachable(&x->icmp, pkt, 0, (u32)x->netif.index);
 }
 
+/* Puts the sockets into the epoll set; if frames are still to be sent, the descriptor wakes
+ * for room, too. */
+static void put_into_set(struct afxdp *x, bool for_room)
+{
+	for (u32 i = 0; i < x->n_queues; i++) {
+		struct epoll_event ev = { .events = EPOLLIN, .data.fd = -1 };
+
+		if (for_room)
+			ev.events |= EPOLLOUT;
+		epoll_ctl(x->epfd, EPOLL_CTL_ADD, x->q[i].fd, &ev);
+		x->nic.stats.syscalls++;
+	}
+	x->armed = true;
+	x->armed_for_room = for_room;
+}
+
 static bool rx_waiting(struct afxdp *x)
 {
 	if (nic_loop_waiting(&x->loop))
@@ -183,27 +198,28 @@ static bool rx_waiting(struct afxdp *x)
 	return false;
 }
 
+/* The descriptors of the slow side are always in the set: while something waits there, the
+ * thread does not sleep, and CTL_MS later at most it is looked at. */
 bool afxdp_arm(struct nic *nic)
 {
 	struct afxdp *x = afxdp_of(nic);
+	bool for_room = false;
 
 	afxdp_flush(nic);
-	slow_side(x);
-	if (!x->armed) {
-		for (u32 i = 0; i < x->n_queues; i++) {
-			struct afxdp_queue *q = &x->q[i];
-			struct epoll_event ev = { .events = EPOLLIN,
-						  .data.fd = -1 };
+	if (x->paths.changed)
+		slow_side(x);
+	for (u32 i = 0; i < x->n_queues; i++) {
+		struct afxdp_queue *q = &x->q[i];
 
-			/* If frames are still to be sent, the descriptor wakes for room, too. */
-			if (q->tx.producer && *q->tx.producer != *q->tx.consumer)
-				ev.events |= EPOLLOUT;
-			afxdp_fill(x, q);
-			epoll_ctl(x->epfd, EPOLL_CTL_ADD, q->fd, &ev);
-			nic->stats.syscalls++;
-		}
-		x->armed = true;
+		for_room |= q->tx.producer && *q->tx.producer != *q->tx.consumer;
+		afxdp_fill(x, q);
 	}
+	if (x->armed && x->armed_for_room != for_room)
+		afxdp_disarm(x);
+	if (!x->armed)
+		put_into_set(x, for_room);
+	x->armed_packets = 0;
+	x->slept = true;
 	return rx_waiting(x) || nic->errq.head != nic->errq.tail;
 }
 

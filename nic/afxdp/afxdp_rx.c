@@ -190,8 +190,20 @@ static void refill(struct afxdp *x, struct afxdp_queue *q)
  * more often. */
 static void look_at_slow_side(struct afxdp *x)
 {
-	if (unlikely(!--x->ctl_calls || x->armed))
+	if (unlikely(!--x->ctl_calls || x->slept))
 		afxdp_ctl_poll(x);
+}
+
+/* The number of packets between two sleeps with which a thread has much to do. */
+#define MANY_PACKETS 64u
+
+/* An AF_XDP socket in the epoll set costs some work for each packet, and two system calls
+ * when it goes and comes back. So it stays there if the thread sleeps again soon. */
+static void stay_armed(struct afxdp *x, u32 packets)
+{
+	x->armed_packets += packets;
+	if (x->armed_for_room || x->armed_packets > MANY_PACKETS)
+		afxdp_disarm(x);
 }
 
 int afxdp_rx(struct nic *nic, struct nic_rx *pkts, int n)
@@ -220,6 +232,8 @@ int afxdp_rx(struct nic *nic, struct nic_rx *pkts, int n)
 		got += rx_queue(x, q, pkts + got, n - got);
 		refill(x, q);
 	}
+	if (x->armed)
+		stay_armed(x, (u32)got);
 	return got;
 }
 

@@ -28,6 +28,8 @@
  * UDP_BUNDLE_LARGE. */
 #define UDP_BUNDLE_BATCH 4
 #define UDP_BUNDLE_LARGE 16384
+/* Bytes of the map with udp.news: the kernel maps whole pages. */
+#define UDP_NEWS_BYTES 4096u
 #define UDP_BUFS 128	  /* receive buffers, by default */
 #define UDP_BUF_GRO 65536 /* bytes of a receive buffer */
 /* The most packets in a GSO message, as the kernel's UDP_MAX_SEGMENTS, and the most bytes. */
@@ -136,6 +138,8 @@ struct udp_batch {
  * @gro: true if such messages may be received.
  * @blocked: true if the socket buffer was full, so that nic_arm() has to wait for room.
  * @awaits_room: true if @epfd becomes readable when there is room to send.
+ * @news: the number of datagrams that have come, which the kernel counts in memory, or NULL;
+ *	see udp_watch.c.
  * @sleeps: the number of calls of nic_arm() since a datagram came or errors were taken.
  * @bufs: the receive buffers.
  * @n_bufs: the number of receive buffers.
@@ -176,6 +180,7 @@ struct udp {
 	bool gro;
 	bool blocked;
 	bool awaits_room;
+	const u64 *news;
 	u32 sleeps;
 	u8 *bufs;
 	u32 n_bufs;
@@ -207,6 +212,10 @@ static inline struct udp *udp_of(struct nic *nic)
 {
 	return homa_container_of(nic, struct udp, nic);
 }
+
+/* udp_watch.c */
+const u64 *udp_watch(struct nic *nic);
+void udp_watch_end(struct udp *u);
 
 /* udp_addr.c */
 socklen_t udp_to_sockaddr(const struct udp *u, const struct homa_addr *addr,

@@ -34,6 +34,7 @@ static void udp_close(struct nic *nic)
 		close(u->epfd);
 	nic_icmp_close(&u->icmp);
 	nic_rtnl_close(&u->rtnl);
+	udp_watch_end(u);
 	udp_rx_close(u);
 	free(u);
 }
@@ -86,6 +87,7 @@ static const struct nic_ops udp_ops = {
 	.port_unreachable = udp_port_unreachable,
 	.fd = udp_fd,
 	.arm = udp_arm,
+	.watch = udp_watch,
 	.route = udp_route,
 };
 

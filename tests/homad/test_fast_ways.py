@@ -4,6 +4,8 @@ is in docs/testing.md; the way over UDP has test_bulk.py."""
 
 from __future__ import annotations
 
+import time
+
 from homad import PATIENT, PROGRAMS, Host, Settings, needs_homad, needs_root, one_host, two_hosts
 from netns import eventually
 from ops_tools import ask, serving, snapshot
@@ -85,6 +87,42 @@ def test_whole__not_with_two_threads() -> None:
         ask(a, b, RPCS, SHORT)
         for host in (a, b):
             assert count(host, "whole_in") == count(host, "whole_out") == 0
+
+
+def of_port(host: Host, backend: str, counter: str) -> int:
+    """A counter of the ports of a backend."""
+    ports = [p for p in snapshot(host.homad)["ports"] if p["backend"] == backend]
+    assert ports
+    return sum(int(port["nic"][counter]) for port in ports)
+
+
+def test_watch__udp_is_looked_into_when_a_datagram_has_come() -> None:
+    """Beside AF_XDP the kernel counts datagrams in memory, and nobody asks it for them in vain."""
+    with two_hosts(PATIENT) as (a, b), serving(b):
+        before, began = of_port(a, "udp", "nic_syscalls"), time.monotonic()
+        ask(a, b, 40 * RPCS, SHORT, at_once=1)
+        looks = of_port(a, "udp", "nic_syscalls") - before
+        # Once in 2 ms for errors.
+        assert looks <= (time.monotonic() - began) * 500 + 20
+        for host in (a, b):
+            assert count(host, "udp_news") == 0
+        ask(a, b, RPCS, LONG)
+        assert of_port(b, "udp", "nic_rx_packets") > 0
+        for host in (a, b):
+            assert count(host, "udp_news") > 0
+
+
+def test_sleep__afxdp_stays_ready_for_the_next_one() -> None:
+    """A thread that sleeps again soon makes no system calls to prepare for it."""
+    with two_hosts(PATIENT) as (a, b), serving(b):
+        ask(a, b, 1)
+        calls = of_port(b, "afxdp", "nic_syscalls") - of_port(b, "afxdp", "nic_tx_packets")
+        sleeps = count(b, "blocks")
+        for _ in range(20):
+            ask(a, b, 1)
+        calls = of_port(b, "afxdp", "nic_syscalls") - of_port(b, "afxdp", "nic_tx_packets") - calls
+        # One look at the slow side in a millisecond; to go to sleep and to wake took four.
+        assert calls < 2 * (count(b, "blocks") - sleeps)
 
 
 def test_yields__of_a_program_that_only_asks() -> None:

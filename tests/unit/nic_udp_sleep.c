@@ -143,6 +143,32 @@ static void sleep__is_not_ended_by_an_old_error(void **state)
 	nic_close(a);
 }
 
+/* The counter says that a datagram has come, and nothing else does. */
+static void watch__counts_datagrams(void **state)
+{
+	struct nic *a = open_udp(), *b = open_udp();
+	const u64 *news = nic_watch(b);
+
+	(void)state;
+	if (!news) {
+		nic_close(a);
+		nic_close(b);
+		skip(); /* BPF needs a privilege */
+	}
+	assert_ptr_equal(nic_watch(b), news);
+	assert_int_equal(*news, 0);
+	for (u64 i = 1; i <= 100; i++) {
+		send_to(a, &nic_info(b)->address);
+		assert_true(readable(b, 10000));
+		assert_int_equal(HOMA_READ_ONCE(*news), i);
+		assert_int_equal(take(b), 1);
+		assert_int_equal(take(b), 0);
+		assert_int_equal(HOMA_READ_ONCE(*news), i);
+	}
+	nic_close(a);
+	nic_close(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +176,7 @@ int main(void)
 		cmocka_unit_test(sleep__of_a_quiet_socket_asks_rarely),
 		cmocka_unit_test(sleep__is_short_when_a_packet_waits),
 		cmocka_unit_test(sleep__is_not_ended_by_an_old_error),
+		cmocka_unit_test(watch__counts_datagrams),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

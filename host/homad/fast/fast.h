@@ -44,6 +44,11 @@ static inline void homad_now(struct homad_thread *t)
 {
 	t->ctx.now = homa_clock_ns();
 }
+/* A bit in the data of an epoll event: the rest is the address of a struct homad_port. */
+#define HOMAD_EVENT_OF_NIC 1u
+
+/** homad_rx_pause() - no quiet UDP socket of the thread has a packet now: look into it later. */
+void homad_rx_pause(struct homad_thread *t);
 /** homad_idle() - called after a round without work, it yields, spins or blocks. */
 void homad_idle(struct homad_thread *t);
 /** homad_listen() - called after a round with work, it looks now and then for kicks of

@@ -19,14 +19,17 @@
 static void take_events(struct homad_thread *t, const struct epoll_event *ev,
 			int n)
 {
+	struct homad_port *port;
 	u64 value;
 	int i;
 
 	for (i = 0; i < n; i++) {
-		if (ev[i].data.ptr == NULL)
-			/* it is a nic, from which the next round receives */
-			continue;
-		if (ev[i].data.ptr == t) {
+		if (ev[i].data.u64 &HOMAD_EVENT_OF_NIC) {
+			/* The next round receives from it. */
+			port = (void *)(uintptr_t)(ev[i].data.u64 -
+						   HOMAD_EVENT_OF_NIC);
+			port->rx_at = 0;
+		} else if (ev[i].data.ptr == t) {
 			if (read(t->mail_fd, &value, sizeof(value)) < 0)
 				continue;
 		} else {
@@ -77,6 +80,7 @@ static void block(struct homad_thread *t)
 {
 	struct epoll_event ev[EVENTS];
 	u64 until = homad_next_deadline(t);
+	int n;
 
 	if (until <= t->ctx.now)
 		return;
@@ -89,10 +93,13 @@ static void block(struct homad_thread *t)
 	if (homa_spin_rare(&t->spin))
 		t->counters.early_blocks++;
 	__atomic_store_n(&t->asleep, true, __ATOMIC_RELEASE);
-	take_events(t, ev, wait_events(t, ev, until));
+	n = wait_events(t, ev, until);
+	homad_now(t);
+	if (n >= 0)
+		homad_rx_pause(t);
+	take_events(t, ev, n);
 	HOMA_WRITE_ONCE(t->asleep, false);
 	homad_drop_kicks(t);
-	homad_now(t);
 	homa_spin_slept(&t->spin, t->ctx.now);
 	t->epoll_at = t->ctx.now;
 }

@@ -41,11 +41,48 @@ static u64 run_timers(struct homad_thread *t)
 	return next;
 }
 
-/* The time without a packet after which a UDP socket is looked at less often, ns. To look
- * into a UDP socket is a system call, into AF_XDP's rings a load: when nothing has come by
- * UDP for a while it is looked into less often. */
+/* The time without a packet after which a UDP socket is quiet, ns. To look into a UDP socket
+ * is a system call, into AF_XDP's rings a load, so a quiet socket beside other ports is looked
+ * into once in UDP_PAUSE_NS; if the kernel counts datagrams in memory, when the counter has
+ * changed, and besides once in UDP_LONG_PAUSE_NS for errors, which it does not count. */
 #define UDP_QUIET_NS 300000u
 #define UDP_PAUSE_NS 50000u
+#define UDP_LONG_PAUSE_NS 2000000u
+
+static bool is_quiet(const struct homad_thread *t, const struct homad_port *port)
+{
+	return port->encap && t->num_ports > 1 &&
+	       homa_since(t->ctx.now, port->heard_at) > UDP_QUIET_NS;
+}
+
+static void pause_port(const struct homad_thread *t, struct homad_port *port)
+{
+	port->rx_at =
+		t->ctx.now + (port->news ? UDP_LONG_PAUSE_NS : UDP_PAUSE_NS);
+}
+
+void homad_rx_pause(struct homad_thread *t)
+{
+	u32 i;
+
+	for (i = 0; i < t->num_ports; i++)
+		if (is_quiet(t, t->ports[i]))
+			pause_port(t, t->ports[i]);
+}
+
+/* Has the kernel counted a datagram since the port was last looked at? Then it may be a moment
+ * until it is there, so the port is no longer quiet. */
+static bool has_news(struct homad_thread *t, struct homad_port *port)
+{
+	u64 news = port->news ? HOMA_READ_ONCE(*port->news) : 0;
+
+	if (likely(news == port->news_seen))
+		return false;
+	port->news_seen = news;
+	port->heard_at = t->ctx.now;
+	t->counters.udp_news++;
+	return true;
+}
 
 /* The most batches that are received in a round: as many as commands may make packets, or a
  * ring would fill. */
@@ -72,14 +109,13 @@ static int receive(struct homad_thread *t)
 	for (i = 0; i < t->num_ports; i++) {
 		struct homad_port *port = t->ports[i];
 
-		if (port->encap && t->ctx.now < port->rx_at)
+		if (port->encap && !has_news(t, port) && t->ctx.now < port->rx_at)
 			continue;
 		n = receive_from(t, port);
 		if (n)
 			port->heard_at = t->ctx.now;
-		else if (t->num_ports > 1 &&
-			 homa_since(t->ctx.now, port->heard_at) > UDP_QUIET_NS)
-			port->rx_at = t->ctx.now + UDP_PAUSE_NS;
+		else if (is_quiet(t, port))
+			pause_port(t, port);
 		total += n;
 	}
 	return total;

@@ -111,7 +111,9 @@ int homad_thread_make(struct homad *d, u32 index)
 
 int homad_thread_serve(struct homad_thread *t, struct homad_port *port)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev = { .events = EPOLLIN,
+				  .data.u64 = (uintptr_t)port |
+					      HOMAD_EVENT_OF_NIC };
 
 	port->thread = t->index;
 	t->ports[t->num_ports++] = port;

@@ -57,6 +57,8 @@ struct homad_trace;
 	  "those of them whose server is at home with another thread")           \
 	X(whole_in, "messages of one packet that were delivered as they came")   \
 	X(whole_out, "messages of one packet that left with their command")      \
+	X(udp_news,                                                              \
+	  "times a UDP socket was looked into because a datagram was counted")   \
 	X(bulk, "requests that went over UDP because they are long")             \
 	X(route_lookups, "questions to the kernel for the way to a destination") \
 	X(credit_out, "turns of users that ended because other users wait")      \
