@@ -19,6 +19,8 @@
 #define FLOWS_MAX_SIZE 65536u
 /** The most requests that wait for their responses on one connection. */
 #define FLOWS_MAX_DEPTH 1024u
+/** The shortest tuple of a pipeline, bytes. */
+#define FLOWS_MIN_TUPLE 16u
 #define FLOWS_NS_PER_S 1000000000ull
 
 /** What the connections carry. */
@@ -52,6 +54,10 @@ enum flows_mode {
  *	later.
  * @timeout_ns: time after which a connection that cannot be opened ends the run.
  * @seed: number from which the random numbers follow.
+ * @first: this is the first stage of a pipeline.
+ * @next: address of the next stage, without the port.
+ * @next_port: its port.
+ * @batch_ns: time that tuples may wait in a stage for others before they are sent on.
  * @json: file for the result, or NULL.
  */
 struct flows_config {
@@ -73,6 +79,10 @@ struct flows_config {
 	uint64_t measure_at_ns;
 	uint64_t timeout_ns;
 	uint64_t seed;
+	bool first;
+	struct sockaddr_storage next;
+	uint16_t next_port;
+	uint64_t batch_ns;
 	const char *json;
 };
 
@@ -80,7 +90,7 @@ struct flows_config {
  * struct flows_result - what the client has measured in the window
  * @latency: times from when a request was due to the last byte of its response, ns.
  * @interval: bytes that each connection received in each 100 ms, FLOWS_RECEIVE.
- * @requests: number of requests that were answered in the window.
+ * @requests: number of requests that were answered in the window, or of tuples.
  * @all: number of requests that were answered, also before the window.
  * @opened: number of connections that were established since the beginning.
  * @failed: number of connections that ended with an error.
@@ -109,6 +119,12 @@ int flows_serve(const struct flows_config *config);
 
 /** flows_load() - run the client. Return: 0 or a negative errno, which it has explained */
 int flows_load(const struct flows_config *config, struct flows_result *result);
+
+/**
+ * flows_stage() - be a stage of a pipeline: the first, which makes tuples; one between; or, with
+ * a @result, the last, which measures. Return: 0 or a negative errno, which it has explained
+ */
+int flows_stage(const struct flows_config *config, struct flows_result *result);
 
 /** flows_report() - write the result as JSON and as one line. Return: 0 or a negative errno */
 int flows_report(const struct flows_config *config,

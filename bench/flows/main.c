@@ -13,6 +13,7 @@
 
 static const char usage[] =
 	"usage: homa-flows server|client ADDRESS PORT [options]\n"
+	"       homa-flows source|stage|sink ADDRESS PORT [--next ADDRESS,PORT] [options]\n"
 	"Connections of TCP under load, for ./homa bench tas and ./homa lab run coexist.\n"
 	"  --mode echo|kv|send|receive   what they carry (echo)\n"
 	"  --ports N            the server listens at N ports (1)\n"
@@ -28,6 +29,11 @@ static const char usage[] =
 	"  --measure-at S       the window opens at S of the monotonic clock, or after the\n"
 	"                       warm-up if that is later (0: after the warm-up)\n"
 	"  --seed N             of the random numbers (1)\n"
+	"A pipeline: a source makes tuples of --size bytes (16 and more) as fast as they are\n"
+	"taken, or --rate N a second, for the stage at ADDRESS PORT; a stage and the sink wait\n"
+	"there for the one before them, and the sink measures. All run on one machine.\n"
+	"  --next ADDRESS,PORT  where the stage after this one is\n"
+	"  --batch-us N         tuples may wait so long for others before they are sent (0)\n"
 	"  --json FILE          the result as JSON (-: standard output)\n";
 
 static const struct option options[] = {
@@ -47,6 +53,8 @@ static const struct option options[] = {
 	{ "timeout", 1, NULL, 't' },
 	{ "measure-at", 1, NULL, 'a' },
 	{ "seed", 1, NULL, 'e' },
+	{ "next", 1, NULL, 'x' },
+	{ "batch-us", 1, NULL, 'b' },
 	{ "json", 1, NULL, 'j' },
 	{ "help", 0, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -131,10 +139,47 @@ static bool count(uint32_t *out, const char *what, const char *text, double min,
 	return value >= 0;
 }
 
+static bool address(struct sockaddr_storage *addr, uint16_t *number_out,
+		    const char *text, const char *port)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)addr;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)addr;
+	double value = number("port", port, 1, 65535);
+
+	if (value < 0)
+		return false;
+	*number_out = (uint16_t)value;
+	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+		addr->ss_family = AF_INET;
+	} else if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+		addr->ss_family = AF_INET6;
+	} else {
+		fprintf(stderr, "homa-flows: %s is no address\n", text);
+		return false;
+	}
+	return true;
+}
+
+/* Reads "ADDRESS,PORT". */
+static bool next(struct flows_config *config, const char *text)
+{
+	const char *comma = strchr(text, ',');
+	char host[INET6_ADDRSTRLEN];
+
+	if (!comma || (size_t)(comma - text) >= sizeof(host)) {
+		fprintf(stderr, "homa-flows: --next %s: say ADDRESS,PORT\n",
+			text);
+		return false;
+	}
+	memcpy(host, text, (size_t)(comma - text));
+	host[comma - text] = '\0';
+	return address(&config->next, &config->next_port, host, comma + 1);
+}
+
 static bool set(struct flows_config *config, int option, const char *what,
 		const char *text)
 {
-	uint32_t seed = 0;
+	uint32_t seed = 0, us = 0;
 
 	switch (option) {
 	case 'm':
@@ -175,31 +220,17 @@ static bool set(struct flows_config *config, int option, const char *what,
 			return false;
 		config->seed = seed;
 		return true;
+	case 'x':
+		return next(config, text);
+	case 'b':
+		if (!count(&us, what, text, 0, 1e7))
+			return false;
+		config->batch_ns = us * 1000ull;
+		return true;
 	default:
 		config->json = text;
 		return true;
 	}
-}
-
-static bool address(struct flows_config *config, const char *text,
-		    const char *port)
-{
-	struct sockaddr_in *v4 = (struct sockaddr_in *)&config->addr;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&config->addr;
-	double value = number("port", port, 1, 65535);
-
-	if (value < 0)
-		return false;
-	config->port = (uint16_t)value;
-	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-		config->addr.ss_family = AF_INET;
-	} else if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
-		config->addr.ss_family = AF_INET6;
-	} else {
-		fprintf(stderr, "homa-flows: %s is no address\n", text);
-		return false;
-	}
-	return true;
 }
 
 /* Allows as many descriptors as the system permits, one for each connection. */
@@ -213,7 +244,8 @@ static void raise_limit(void)
 	}
 }
 
-static int load(const struct flows_config *config)
+static int load(const struct flows_config *config,
+		int (*measure)(const struct flows_config *, struct flows_result *))
 {
 	struct flows_result result = { 0 };
 	int rc = homa_hist_init(&result.latency);
@@ -221,12 +253,42 @@ static int load(const struct flows_config *config)
 	if (!rc)
 		rc = homa_hist_init(&result.interval);
 	if (!rc)
-		rc = flows_load(config, &result);
+		rc = measure(config, &result);
 	if (!rc)
 		rc = flows_report(config, &result);
 	homa_hist_free(&result.latency);
 	homa_hist_free(&result.interval);
 	return rc ? 1 : 0;
+}
+
+/* Runs a stage; returns the exit code. */
+static int pipeline(struct flows_config *config, const char *role)
+{
+	bool source = !strcmp(role, "source"), sink = !strcmp(role, "sink");
+
+	if (!source && !sink && strcmp(role, "stage")) {
+		fprintf(stderr,
+			"homa-flows: %s: say server, client, source, stage or sink\n",
+			role);
+		return 2;
+	}
+	if (config->size < FLOWS_MIN_TUPLE) {
+		fprintf(stderr,
+			"homa-flows: --size %u: a tuple has at least %u bytes\n",
+			config->size, FLOWS_MIN_TUPLE);
+		return 2;
+	}
+	if (source) {
+		config->first = true;
+		config->next = config->addr;
+		config->next_port = config->port;
+	} else if (!sink && !config->next_port) {
+		fputs("homa-flows: a stage needs --next ADDRESS,PORT\n", stderr);
+		return 2;
+	}
+	return sink			 ? load(config, flows_stage) :
+	       flows_stage(config, NULL) ? 1 :
+					   0;
 }
 
 int main(int argc, char **argv)
@@ -257,13 +319,13 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	if (!address(&config, argv[optind + 1], argv[optind + 2]))
+	if (!address(&config.addr, &config.port, argv[optind + 1],
+		     argv[optind + 2]))
 		return 2;
 	raise_limit();
 	if (!strcmp(argv[optind], "server"))
 		return flows_serve(&config);
 	if (!strcmp(argv[optind], "client"))
-		return load(&config);
-	fprintf(stderr, "homa-flows: %s: say server or client\n", argv[optind]);
-	return 2;
+		return load(&config, flows_load);
+	return pipeline(&config, argv[optind]);
 }

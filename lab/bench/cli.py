@@ -88,8 +88,8 @@ def tas(
     The rows: connections (echo of 64 B over 1 to 16 k connections), short (connections of a few
     requests), pipelined (100 connections, work for the server), loss (a network that loses
     packets), interop (homad and Linux in all pairs), bulk and bulk-plain (long streams, with and
-    without offloads), kv (a key-value store), kv-hot (the same, all requests for one key), incast
-    (what each of many connections gets in 100 ms).
+    without offloads), kv (a key-value store), kv-hot (the same, all requests for one key), pipeline
+    (tuples through stages of programs), incast (what each of many connections gets in 100 ms).
     """
     from lab.bench import tas as run
 

@@ -92,6 +92,10 @@ class Bed:
         library = BUILD / "lib" / "preload" / "libhoma-preload.so"
         return {**daemon.env, "HOMA_PRELOAD_LIB": str(library)} if daemon else {}
 
+    def job(self, side: int, name: str, argv: list[str], background: bool = False) -> Job:
+        """A program of one side."""
+        return Job(name, self.command(side, argv), self.pair[side], background, env=self.env(side))
+
 
 class Weight:
     """Processor time that the server and its daemon use while the client runs."""
@@ -143,24 +147,44 @@ class Runner:
         bed = self.bed(row, point, way)
         if bed.wire:
             bed.wire.lose(point.loss or 0)
-        self._port += 2
-        server, client = bed.pair
-        common = [server.address, str(self._port), "--duration", str(self._seconds), *point.words]
+        self._port += 4
+        words = ["--duration", str(self._seconds), *point.words]
         if point.half:
             if not peak:
                 raise LabError("the kernel's rate is not known")
-            common += ["--rate", str(peak * point.share)]
-        flows = str(homa_flows())
-        words = [flows, "client", *common, "--json", "{json}"]
-        jobs = [
-            Job("server", bed.command(0, [flows, "server", *common]), server, True, env=bed.env(0)),
-            Job("client", bed.command(1, words), client, env=bed.env(1)),
-        ]
+            words += ["--rate", str(peak * point.share)]
+        jobs = (pipeline if row.pipeline else server_and_client)(bed, self._port, words)
         weight = Weight(bed.daemons[0])
         found, _ = measure_again(
             lambda: run_jobs(jobs, self._seconds + 120, weight.tick, weight.started)
         )
-        return extract(found[1], weight.seconds())
+        return extract(found[-1], weight.seconds())
+
+
+def server_and_client(bed: Bed, port: int, words: list[str]) -> list[Job]:
+    """A server on the first host, a client on the other, which reports."""
+    flows, at = str(homa_flows()), [bed.pair[0].address, str(port), *words]
+    return [
+        bed.job(0, "server", [flows, "server", *at], background=True),
+        bed.job(1, "client", [flows, "client", *at, "--json", "{json}"]),
+    ]
+
+
+def pipeline(bed: Bed, port: int, words: list[str]) -> list[Job]:
+    """A source on the second host, a stage on each, and a sink on the first, which reports."""
+    flows = str(homa_flows())
+    first, second = (host.address for host in bed.pair)
+    stages = [
+        (0, "stage", first, port, ["--next", f"{second},{port + 1}"]),
+        (1, "stage", second, port + 1, ["--next", f"{first},{port + 2}"]),
+        (1, "source", first, port, []),
+    ]
+    jobs = [
+        bed.job(side, role, [flows, role, at, str(where), *more, *words], background=True)
+        for side, role, at, where, more in stages
+    ]
+    sink = [flows, "sink", first, str(port + 2), *words, "--json", "{json}"]
+    return [*jobs, bed.job(0, "sink", sink)]
 
 
 def extract(document: dict | None, server_s: float) -> dict[str, float]:

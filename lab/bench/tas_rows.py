@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lab.bench.configs import Metric
 
+TUPLES = Metric("rate", "1000\ntuples/s", False, 1e3)
 RATE = Metric("rate", "1000\nrequests/s", False, 1e3)
 GOODPUT = Metric("bits_per_s", "Gbit/s", False, 1e9)
 MEDIAN = Metric("p50_us", "median\nµs", True)
@@ -53,7 +54,8 @@ class Point:
 @dataclass(frozen=True)
 class Row:
     """What is compared: `metrics` of all `points` on all `ways`. `offloads`: devices cut and merge segments.
-    `paper` has the published values and their place, `differs` what is not as in the paper."""
+    `paper` has the published values and their place, `differs` what is not as in the paper. `pipeline`: four
+    programs in a row, from host to host and back, instead of a server and a client."""
 
     key: str
     title: str
@@ -63,6 +65,7 @@ class Row:
     ways: tuple[str, ...]
     metrics: tuple[Metric, ...]
     offloads: bool = True
+    pipeline: bool = False
 
 
 def _echo(connections: int) -> Point:
@@ -92,6 +95,7 @@ def _bulk(connections: int) -> Point:
     return Point(str(connections), f"{connections} connection{plural}", words)
 
 
+_TUPLES = ("--size", "64", "--work", "1000")
 _KV = ("--mode", "kv", "--connections", "64")
 _CONNECTIONS = (1, 16, 64, 256, 1024, 4096, 16384)
 
@@ -188,6 +192,23 @@ ROWS = (
         (Point("hot", "one key", ("--mode", "kv", "--connections", "256", "--one-key")),),
         (KERNEL, HOMAD, SERVER),
         (RATE,),
+    ),
+    Row(
+        "pipeline",
+        "Figure 10 and Table 8: a pipeline, tuples of 64 B through two stages with 0.35 µs of work each",
+        "FlexStorm on 3 machines; a tuple in all queues 20 ms with Linux, which batches for 10 ms before it sends, 8 "
+        "with TAS; the rate is only drawn (5.4)",
+        "a program of our own with one connection between two stages, on two hosts; half: half of the rate that the "
+        "kernel's TCP has without batches, arrivals at random",
+        (
+            Point("batch", "as fast as it goes, batches of 10 ms", (*_TUPLES, "--batch-us", "10000")),
+            Point("peak", "as fast as it goes", _TUPLES),
+            Point("half-batch", "half, batches of 10 ms", (*_TUPLES, "--batch-us", "10000"), half=True),
+            Point("half", "half of the kernel's rate", _TUPLES, half=True),
+        ),
+        BOTH,
+        (TUPLES, MEDIAN, P99),
+        pipeline=True,
     ),
     Row(
         "incast",

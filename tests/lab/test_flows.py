@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """homa-flows: what bounds a stream, and when its window opens."""
 
+import itertools
 import json
 import socket
 import subprocess
 import time
+from contextlib import ExitStack
 
+import pytest
 from conftest import needs_bench
 
 from lab.paths import homa_flows
 
 
-def _flows(pace: int, *more: str) -> dict:
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+def _flows(pace: int, *more: str) -> dict:
+    port = _free_port()
     server = subprocess.Popen(
         [
             homa_flows(),
@@ -51,3 +58,62 @@ def test_flows__a_pace_bounds_a_stream_and_a_window_opens_when_told() -> None:
     assert slow["opened_at_s"] >= at
     fast = _flows(0, "--warmup", "0.1", "--measure-at", "1")
     assert fast["bits_per_s"] > slow["bits_per_s"] and fast["opened_at_s"] > at
+
+
+def _pipeline(stages: int, *words: str) -> dict:
+    """What the sink says behind so many stages; `words` are for all programs."""
+    ports = [_free_port() for _ in range(stages + 1)]
+    with ExitStack() as running:
+
+        def begin(role: str, port: int, *more: str) -> None:
+            process = subprocess.Popen([homa_flows(), role, "127.0.0.1", str(port), *more, *words])
+            running.callback(process.wait)
+            running.callback(process.terminate)
+
+        for port, after in itertools.pairwise(ports):
+            begin("stage", port, "--next", f"127.0.0.1,{after}")
+        begin("source", ports[0])
+        done = subprocess.run(
+            [homa_flows(), "sink", "127.0.0.1", str(ports[-1]), *words, "--warmup", "0",
+             "--duration", "0.5", "--json", "-"],
+            capture_output=True, check=True, timeout=60,
+        )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+@needs_bench
+@pytest.mark.parametrize("stages", [0, 1, 3])
+@pytest.mark.parametrize("size", [16, 64, 1000, 65536])
+def test_pipeline__has_every_tuple_in_its_order(stages: int, size: int) -> None:
+    found = _pipeline(stages, "--size", str(size))
+    assert found["wrong"] == 0
+    assert found["all_requests"] >= found["requests"] > 0
+    assert found["latency_ns"]["count"] == found["requests"]
+    assert found["bytes"] == found["requests"] * size
+
+
+@needs_bench
+def test_pipeline__waits_for_a_batch() -> None:
+    """At random times, so that no stage is ever full: each of two waits for 20 ms."""
+    alone = _pipeline(1, "--rate", "2000")
+    batched = _pipeline(1, "--rate", "2000", "--batch-us", "20000")
+    assert alone["wrong"] == batched["wrong"] == 0
+    # The youngest tuple of a batch waits for nothing, the oldest for both.
+    assert batched["latency_ns"]["max"] >= 20e6
+    assert alone["latency_ns"]["min"] < 20e6
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["stage", "127.0.0.1", "9"], "--next ADDRESS,PORT"),
+        (["stage", "127.0.0.1", "9", "--next", "here"], "say ADDRESS,PORT"),
+        (["stage", "127.0.0.1", "9", "--next", "1.2.3,9"], "is no address"),
+        (["sink", "127.0.0.1", "9", "--size", "15"], "at least 16 bytes"),
+        (["drain", "127.0.0.1", "9"], "source, stage or sink"),
+    ],
+)
+@needs_bench
+def test_pipeline__a_mistake_is_told(words: list[str], said: str) -> None:
+    done = subprocess.run([homa_flows(), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and said in done.stderr
