@@ -280,6 +280,7 @@ void fake_start(struct fake *f)
 	must(!bind(f->listen_fd, (struct sockaddr *)&sun, sizeof(sun)));
 	must(!listen(f->listen_fd, 5));
 	f->stop_fd = eventfd(0, EFD_CLOEXEC);
+	signal(SIGPIPE, SIG_IGN);
 	must(!pthread_create(&f->thread, NULL, serve, f));
 }
 
@@ -337,13 +338,14 @@ static void signal_bits(struct fake *f, u32 want)
 	u32 hit = __atomic_load_n(&f->q->h.armed, __ATOMIC_SEQ_CST) & want;
 	u64 one = 1;
 
+	/* The application may have closed its end of the pipes meanwhile. */
 	if (!hit)
 		return;
 	__atomic_fetch_and(&f->q->h.armed, ~hit, __ATOMIC_SEQ_CST);
 	if (hit & (HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED | HOMA_SHM_ARM_ROOM))
-		must(write(f->wake_fd, &one, sizeof(one)) > 0);
+		must(write(f->wake_fd, &one, sizeof(one)) > 0 || errno == EPIPE);
 	if (hit & HOMA_SHM_ARM_FD)
-		must(write(f->ready_fd, &one, sizeof(one)) > 0);
+		must(write(f->ready_fd, &one, sizeof(one)) > 0 || errno == EPIPE);
 }
 
 /* The entry was used; its staged bytes are the application's again. */
