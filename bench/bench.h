@@ -58,6 +58,10 @@ enum bench_loop {
  * @size: fixed message size as given, bytes; 0: @workload_text was given.
  * @workload: distribution of message sizes that follows from these two.
  * @response: bytes of a response; 0: as many as its request has.
+ * @burst: open loop: one request to every peer at the same moment, at equal intervals.
+ * @apart: index of the peer whose RPCs are counted apart; BENCH_MAX_PEERS: none.
+ * @apart_text: --apart as it was given.
+ * @check: contents of messages are checked.
  * @outstanding: closed loop: number of requests kept in flight.
  * @max_outstanding: open loop: number of requests in flight beyond which arrivals are
  *	dropped and counted.
@@ -102,6 +106,10 @@ struct bench_config {
 	struct homa_workload workload;
 	struct homa_wire_format wire;
 	uint32_t response;
+	bool burst;
+	bool check;
+	uint32_t apart;
+	const char *apart_text;
 	uint32_t outstanding;
 	uint32_t max_outstanding;
 	double rate;

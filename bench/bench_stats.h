@@ -47,6 +47,19 @@ struct bench_class {
 	uint64_t bytes;
 };
 
+/** Class of the RPCs that are counted apart (--apart); it is none of the deciles. */
+#define BENCH_APART HOMA_DECILES
+
+/**
+ * struct bench_errors - failures by kind
+ * @codes: errnos, positive; 0: unused, or in the last entry all others.
+ * @counts: number of failures of each.
+ */
+struct bench_errors {
+	int codes[BENCH_ERROR_KINDS];
+	uint64_t counts[BENCH_ERROR_KINDS];
+};
+
 /** struct bench_cpu - CPU time at one moment, seconds */
 struct bench_cpu {
 	double user, system; /* CPU time of this process */
@@ -76,7 +89,7 @@ struct bench_netdevs {
 /** struct bench_stats - everything measured by one process */
 struct bench_stats {
 	struct bench_denominators denominators;
-	struct bench_class classes[HOMA_DECILES];
+	struct bench_class classes[BENCH_APART + 1];
 	uint32_t class_count;
 	struct homa_hist lag;
 	/* latencies of RPCs that succeeded, from when they were sent, ns */
@@ -98,8 +111,9 @@ struct bench_stats {
 	/* bytes of both on the wire, headers included */
 	uint64_t window_wire_bytes;
 
-	int error_codes[BENCH_ERROR_KINDS];
-	uint64_t error_counts[BENCH_ERROR_KINDS];
+	struct bench_errors errors, apart_errors;
+	/* ages at which RPCs that are counted apart failed, ns */
+	struct homa_hist apart_error_ns;
 
 	struct bench_cpu cpu_start, cpu_end;
 	struct bench_netdevs net_start, net_end;
@@ -123,8 +137,8 @@ static inline void bench_stats_latency(struct bench_stats *stats,
 void bench_stats_slowdown(struct bench_stats *stats, uint32_t class,
 			  uint32_t size, uint64_t ns);
 
-/** bench_stats_error() - count a failure by errno (positive or negative) */
-void bench_stats_error(struct bench_stats *stats, int error);
+/** bench_errors_add() - count a failure by errno (positive or negative) */
+void bench_errors_add(struct bench_errors *errors, int error);
 
 /** bench_denominators_load() - read @d from a result with "unloaded" or a merged file */
 int bench_denominators_load(struct bench_denominators *d, const char *path,

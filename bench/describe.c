@@ -48,6 +48,8 @@ static void add_load(cJSON *json, const struct bench_config *config)
 		if (config->gbps > 0)
 			cJSON_AddNumberToObject(json, "gbps", config->gbps);
 		homa_json_round(json, "rate_rps", config->rate, 3);
+		if (config->burst)
+			cJSON_AddBoolToObject(json, "burst", true);
 		cJSON_AddNumberToObject(json, "max_outstanding",
 					config->max_outstanding);
 		homa_json_round(json, "lead_us", config->lead_us, 3);

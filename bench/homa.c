@@ -73,6 +73,36 @@ static void homa_bench_abandon(struct bench_endpoint *base, uint32_t cookie)
 		homa_abort(ep->h, id, 0);
 }
 
+/* With --check each byte of a message says its place, but for the first four. */
+static void fill_payload(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < BENCH_MAX_MESSAGE; i++)
+		bench_payload[i] = (uint8_t)(i ^ i >> 8 ^ i >> 16);
+}
+
+static bool damaged(const struct homa_endpoint *ep, const struct homa_message *msg)
+{
+	uint32_t at = 0, skip, n;
+	int i;
+
+	if (!ep->base.config->check)
+		return false;
+	for (i = 0; i < msg->iovcnt; i++) {
+		n = (uint32_t)msg->iov[i].iov_len;
+		if (n > BENCH_MAX_MESSAGE - at)
+			return true;
+		skip = at < sizeof(uint32_t) ? sizeof(uint32_t) - at : 0;
+		if (n > skip &&
+		    memcmp((const uint8_t *)msg->iov[i].iov_base + skip,
+			   bench_payload + at + skip, n - skip))
+			return true;
+		at += n;
+	}
+	return at != msg->length;
+}
+
 static void serve(struct homa_endpoint *ep, struct homa_message *msg)
 {
 	uint32_t wanted = 0, length = (uint32_t)msg->length;
@@ -87,6 +117,7 @@ static void serve(struct homa_endpoint *ep, struct homa_message *msg)
 		ep->base.protocol_errors++;
 		wanted = 0;
 	}
+	ep->base.protocol_errors += damaged(ep, msg);
 	homa_release(ep->h, msg);
 	ep->base.served++;
 	ep->base.served_rx_bytes += length;
@@ -100,14 +131,16 @@ static void serve(struct homa_endpoint *ep, struct homa_message *msg)
 static void handle(struct homa_endpoint *ep, struct homa_message *msg)
 {
 	uint32_t length = (uint32_t)msg->length;
+	int error;
 
 	switch (msg->kind) {
 	case HOMA_REQUEST:
 		serve(ep, msg);
 		break;
 	case HOMA_RESPONSE:
+		error = damaged(ep, msg) ? -EBADMSG : 0;
 		homa_release(ep->h, msg);
-		ep->base.done(ep->base.arg, (uint32_t)msg->cookie, 0, length);
+		ep->base.done(ep->base.arg, (uint32_t)msg->cookie, error, length);
 		break;
 	case HOMA_ERROR:
 		homa_release(ep->h, msg);
@@ -303,6 +336,8 @@ static int homa_bench_open(struct bench_endpoint **out,
 	if (!ep)
 		return -ENOMEM;
 	ep->base.config = config;
+	if (config->check)
+		fill_payload();
 	/* The length of the response is in the request's bytes. */
 	if (config->response)
 		ep->request_flags = HOMA_BORROW;

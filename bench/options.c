@@ -195,6 +195,9 @@ enum {
 	OPT_GBPS,
 	OPT_RATE,
 	OPT_RESPONSE,
+	OPT_BURST,
+	OPT_APART,
+	OPT_CHECK,
 	OPT_MTU,
 	OPT_MODE,
 	OPT_DENOMINATORS,
@@ -246,6 +249,9 @@ static const struct option long_options[] = {
 	{ "gbps", required_argument, NULL, OPT_GBPS },
 	{ "rate", required_argument, NULL, OPT_RATE },
 	{ "response-size", required_argument, NULL, OPT_RESPONSE },
+	{ "burst", no_argument, NULL, OPT_BURST },
+	{ "apart", required_argument, NULL, OPT_APART },
+	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "mtu", required_argument, NULL, OPT_MTU },
 	{ "mode", required_argument, NULL, OPT_MODE },
 	{ "denominators", required_argument, NULL, OPT_DENOMINATORS },
@@ -297,6 +303,15 @@ static int load_option(struct bench_config *config, int option, const char *arg)
 	case OPT_RESPONSE:
 		return whole("response-size", arg, 1, BENCH_MAX_MESSAGE,
 			     &config->response);
+	case OPT_BURST:
+		config->burst = true;
+		return 0;
+	case OPT_APART:
+		config->apart_text = arg;
+		return 0;
+	case OPT_CHECK:
+		config->check = true;
+		return 0;
 	case OPT_MTU:
 		if (whole("mtu", arg, 576, 65535, &n))
 			return -EINVAL;
@@ -481,6 +496,7 @@ static void defaults(struct bench_config *config)
 	config->histograms = true;
 	config->wire = HOMA_WIRE_V4(1500);
 	config->max_outstanding = 20000;
+	config->apart = BENCH_MAX_PEERS;
 	config->drain = 5;
 	config->stay = 0.5;
 	config->timeout = 10;

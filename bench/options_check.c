@@ -183,6 +183,31 @@ static void choose_sizes(struct bench_config *config)
 	}
 }
 
+/* Do --burst, --apart and --check mean something here? */
+static int check_extras(struct bench_config *config)
+{
+	uint32_t i;
+
+	if (config->burst && config->loop != BENCH_OPEN) {
+		bench_complain(
+			"--burst sends to all peers at once, again and again: say how many requests a second with --rate, --load or --gbps");
+		return -EINVAL;
+	}
+	if (config->check && strcmp(config->transport, "homa")) {
+		bench_complain("--check is for --transport homa");
+		return -EINVAL;
+	}
+	if (!config->apart_text)
+		return 0;
+	for (i = 0; i < config->peer_count; i++)
+		if (strcmp(config->peers[i], config->apart_text) == 0)
+			config->apart = i;
+	if (config->apart != BENCH_MAX_PEERS)
+		return 0;
+	bench_complain("--apart: '%s' is none of the peers", config->apart_text);
+	return -EINVAL;
+}
+
 static int check_client(struct bench_config *config)
 {
 	int ret;
@@ -204,6 +229,8 @@ static int check_client(struct bench_config *config)
 	if (config->loop == BENCH_UNLOADED && !config->size_count)
 		choose_sizes(config);
 	ret = compute_rate(config);
+	if (!ret)
+		ret = check_extras(config);
 	if (!ret)
 		ret = check_sizes(config);
 	if (ret)

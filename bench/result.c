@@ -31,16 +31,16 @@ static const char *error_name(int code)
 	}
 }
 
-static void add_errors(cJSON *json, const struct bench_stats *stats)
+static void add_errors(cJSON *json, const struct bench_errors *errors)
 {
-	cJSON *errors = cJSON_AddObjectToObject(json, "errors");
+	cJSON *item = cJSON_AddObjectToObject(json, "errors");
 	int i;
 
 	for (i = 0; i < BENCH_ERROR_KINDS; i++)
-		if (stats->error_counts[i])
-			cJSON_AddNumberToObject(errors,
-						error_name(stats->error_codes[i]),
-						(double)stats->error_counts[i]);
+		if (errors->counts[i])
+			cJSON_AddNumberToObject(item,
+						error_name(errors->codes[i]),
+						(double)errors->counts[i]);
 }
 
 /* Adds a latency or slowdown: the summary, and the buckets if @buckets. */
@@ -110,6 +110,27 @@ static void add_deciles(cJSON *json, const struct bench_run *run)
 				 BENCH_SLOWDOWN_SCALE, buckets);
 		cJSON_AddItemToArray(list, item);
 	}
+}
+
+/* RPCs with the peer of --apart, which are in no decile. */
+static void add_apart(cJSON *json, const struct bench_run *run)
+{
+	const struct bench_stats *stats = &run->stats;
+	const struct bench_class *c = &stats->classes[BENCH_APART];
+	bool buckets = run->config->histograms;
+	cJSON *item;
+
+	if (!run->config->apart_text)
+		return;
+	item = cJSON_AddObjectToObject(json, "apart");
+	cJSON_AddStringToObject(item, "peer", run->config->apart_text);
+	cJSON_AddNumberToObject(item, "completed",
+				(double)(c->latency.count - c->censored));
+	cJSON_AddNumberToObject(item, "failed", (double)c->failed);
+	cJSON_AddNumberToObject(item, "censored", (double)c->censored);
+	add_hist(item, "latency_ns", &c->latency, 1, buckets);
+	add_hist(item, "error_ns", &stats->apart_error_ns, 1, buckets);
+	add_errors(item, &stats->apart_errors);
 }
 
 static void add_throughput(cJSON *json, const struct bench_run *run,
@@ -235,8 +256,10 @@ static void add_netdevs(cJSON *json, const struct bench_run *run)
 static void add_counts(cJSON *json, const struct bench_run *run)
 {
 	const struct bench_stats *stats = &run->stats;
+	const struct bench_class *apart = &stats->classes[BENCH_APART];
 	cJSON *item = cJSON_AddObjectToObject(json, "rpcs");
 	uint64_t failed = 0, censored = 0, recorded = 0;
+	uint64_t others = apart->latency.count - apart->censored + apart->failed;
 	uint32_t i;
 
 	for (i = 0; i < stats->class_count; i++) {
@@ -245,7 +268,8 @@ static void add_counts(cJSON *json, const struct bench_run *run)
 		recorded += stats->classes[i].latency.count;
 	}
 	cJSON_AddNumberToObject(item, "issued", (double)stats->issued);
-	cJSON_AddNumberToObject(item, "measured", (double)stats->measured);
+	cJSON_AddNumberToObject(item, "measured",
+				(double)(stats->measured - others));
 	cJSON_AddNumberToObject(item, "completed", (double)(recorded - censored));
 	cJSON_AddNumberToObject(item, "failed", (double)failed);
 	cJSON_AddNumberToObject(item, "censored", (double)censored);
@@ -341,7 +365,8 @@ cJSON *bench_result(struct bench_run *run)
 			add_generator(json, run);
 		add_overall(json, run);
 		add_deciles(json, run);
-		add_errors(json, stats);
+		add_errors(json, &stats->errors);
+		add_apart(json, run);
 	}
 	if (config->role & BENCH_SERVER)
 		add_server(json, run->ep);

@@ -58,7 +58,11 @@ static void count_failure(struct bench_run *run, uint32_t class, uint32_t size,
 	struct bench_class *c = &run->stats.classes[class];
 
 	c->failed++;
-	bench_stats_error(&run->stats, error);
+	bench_errors_add(class == BENCH_APART ? &run->stats.apart_errors :
+						&run->stats.errors,
+			 error);
+	if (age_ns && class == BENCH_APART)
+		homa_hist_record(&run->stats.apart_error_ns, age_ns);
 	if (age_ns) {
 		c->censored++;
 		bench_stats_latency(&run->stats, class, age_ns);
@@ -74,6 +78,8 @@ int bench_rpc_send(struct bench_run *run, const struct homa_arrival *arrival,
 	struct bench_slot *slot;
 	int ret;
 
+	if (arrival->peer == run->config->apart)
+		class = BENCH_APART;
 	if (!run->free_count) {
 		if (measured) {
 			run->stats.overflow++;

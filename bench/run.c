@@ -91,6 +91,27 @@ void bench_load_next(struct bench_run *run, uint64_t now)
 		run->retry++;
 }
 
+/* Finds the next message of the open loop; of a burst, the one to the next peer. */
+static void next_arrival(struct bench_run *run)
+{
+	const struct bench_config *config = run->config;
+	struct homa_arrival *next = &run->next;
+	uint64_t at = next->at_ns;
+	uint32_t peer = next->peer + 1;
+
+	homa_arrivals_next(&run->arrivals, next);
+	if (!config->burst)
+		return;
+	if (peer >= config->peer_count || !run->bursts) {
+		run->bursts++;
+		at = (uint64_t)((double)run->bursts * config->peer_count * 1e9 /
+				config->rate);
+		peer = 0;
+	}
+	next->at_ns = at;
+	next->peer = peer;
+}
+
 /* Sends the requests of the open loop that are due. */
 static void send_due(struct bench_run *run)
 {
@@ -120,7 +141,7 @@ static void send_due(struct bench_run *run)
 				homa_wire_bytes(response, &config->wire);
 		}
 		bench_rpc_send(run, &run->next, start, now, measured);
-		homa_arrivals_next(&run->arrivals, &run->next);
+		next_arrival(run);
 	}
 }
 
@@ -294,7 +315,7 @@ int bench_run_load(struct bench_run *run)
 	run->phase = BENCH_WARMUP;
 	advance(run, run->start_ns);
 	if (open)
-		homa_arrivals_next(&run->arrivals, &run->next);
+		next_arrival(run);
 	else
 		for (i = 0; i < config->outstanding; i++)
 			bench_load_next(run, bench_now());

@@ -61,6 +61,7 @@ struct bench_size_result {
 /**
  * struct bench_run - a run
  * @next: open loop: the next arrival.
+ * @bursts: --burst: number of bursts that have begun.
  * @slots: RPCs in flight.
  * @free_slots: stack of unused slot numbers.
  * @slot_count: number of entries of @slots.
@@ -83,6 +84,7 @@ struct bench_run {
 	struct bench_stats stats;
 	struct homa_arrivals arrivals;
 	struct homa_arrival next;
+	uint64_t bursts;
 	enum bench_phase phase;
 
 	struct bench_slot *slots;

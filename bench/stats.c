@@ -19,11 +19,13 @@ int bench_stats_init(struct bench_stats *stats, const struct bench_config *confi
 
 	stats->class_count =
 		homa_workload_is_fixed(&config->workload) ? 1 : HOMA_DECILES;
-	if (homa_hist_init(&stats->lag) || homa_hist_init(&stats->from_send))
+	if (homa_hist_init(&stats->lag) || homa_hist_init(&stats->from_send) ||
+	    homa_hist_init(&stats->apart_error_ns))
 		return -ENOMEM;
-	for (i = 0; i < stats->class_count; i++)
-		if (homa_hist_init(&stats->classes[i].latency) ||
-		    homa_hist_init(&stats->classes[i].slowdown))
+	for (i = 0; i <= BENCH_APART; i++)
+		if ((i < stats->class_count || i == BENCH_APART) &&
+		    (homa_hist_init(&stats->classes[i].latency) ||
+		     homa_hist_init(&stats->classes[i].slowdown)))
 			return -ENOMEM;
 	return 0;
 }
@@ -34,7 +36,8 @@ void bench_stats_free(struct bench_stats *stats)
 
 	homa_hist_free(&stats->lag);
 	homa_hist_free(&stats->from_send);
-	for (i = 0; i < HOMA_DECILES; i++) {
+	homa_hist_free(&stats->apart_error_ns);
+	for (i = 0; i <= BENCH_APART; i++) {
 		homa_hist_free(&stats->classes[i].latency);
 		homa_hist_free(&stats->classes[i].slowdown);
 	}
@@ -52,19 +55,19 @@ void bench_stats_slowdown(struct bench_stats *stats, uint32_t class,
 			 (uint64_t)((double)ns * BENCH_SLOWDOWN_SCALE / best));
 }
 
-void bench_stats_error(struct bench_stats *stats, int error)
+void bench_errors_add(struct bench_errors *errors, int error)
 {
 	uint32_t i;
 
 	if (error < 0)
 		error = -error;
 	for (i = 0; i < BENCH_ERROR_KINDS - 1; i++)
-		if (stats->error_codes[i] == error || !stats->error_codes[i])
+		if (errors->codes[i] == error || !errors->codes[i])
 			break;
 	/* The last entry counts all errnos that have no entry of their own. */
 	if (i < BENCH_ERROR_KINDS - 1)
-		stats->error_codes[i] = error;
-	stats->error_counts[i]++;
+		errors->codes[i] = error;
+	errors->counts[i]++;
 }
 
 double bench_denominator(const struct bench_denominators *d, uint32_t size)

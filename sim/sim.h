@@ -80,6 +80,8 @@ struct sim_failure {
  *	bytes over UDP/IP) instead of the real ones.
  * @rpc: messages are requests that are answered with as many bytes (ATC'21),
  *	else one-way (SIGCOMM'18).
+ * @response: bytes of each response; 0: as many as its request has.
+ * @apart: index, plus 1, of the host whose messages are counted apart; 0: none's are.
  * @workload: name or file of the distribution of message sizes.
  * @arrivals: file of a recorded trace that is used instead of Poisson arrivals; "": none.
  * @cut: length to which longer messages are cut, in bytes; 0: none is.
@@ -116,6 +118,8 @@ struct sim_config {
 	u32 mtu;
 	bool sigcomm_headers;
 	bool rpc;
+	u32 response;
+	u32 apart;
 	char workload[256];
 	char arrivals[256];
 	u32 cut;

@@ -220,6 +220,14 @@ static int check(struct sim_options *o, char *err, size_t errlen)
 		res = check_times(o, err, errlen);
 	if (res)
 		return res;
+	if (cfg->apart > cfg->hosts && cfg->hosts) {
+		snprintf(err, errlen, "--apart: there is no host %u: hosts are 0 to %u",
+			 cfg->apart - 1, cfg->hosts - 1);
+		return -EINVAL;
+	}
+	if (cfg->response && !(cfg->rpc && cfg->arrivals[0]))
+		return wrong(err, errlen,
+			     "--response-size is for --mode rpc with --arrivals FILE");
 	if (cfg->incast && cfg->hosts && cfg->incast >= cfg->hosts) {
 		snprintf(err, errlen, "--incast: %u senders need more than %u hosts",
 			 cfg->incast, cfg->hosts);

@@ -235,6 +235,27 @@ static int set_cut(struct sim_options *o, const char *arg, ERR)
 	return 0;
 }
 
+static int set_apart(struct sim_options *o, const char *arg, ERR)
+{
+	u64 host;
+
+	if (!sim_parse_number(arg, 65534, &host))
+		return complain(err, errlen, "apart", arg, "the number of a host, from 0");
+	o->cfg.apart = (u32)host + 1;
+	return 0;
+}
+
+static int set_response(struct sim_options *o, const char *arg, ERR)
+{
+	u64 value;
+
+	if (!sim_parse_bytes(arg, &value) || value < 1 || value > 0x7fffffff)
+		return complain(err, errlen, "response-size", arg,
+				"a size from 1 to 2147483647 such as 10kb");
+	o->cfg.response = (u32)value;
+	return 0;
+}
+
 static int set_path(char *to, size_t size, const char *flag, const char *arg, ERR)
 {
 	if (!*arg)
@@ -426,6 +447,11 @@ const struct sim_flag sim_flags[] = {
 	  set_load_kind },
 	{ "mode", "MODE",
 	  "oneway messages, or rpc: each is answered by as many bytes (oneway)", set_mode },
+	{ "response-size", "BYTES",
+	  "with --mode rpc and --arrivals: of each response (as its request)",
+	  set_response },
+	{ "apart", "HOST",
+	  "messages from and to this host are counted by themselves (none)", set_apart },
 	{ "cut", "BYTES", "longer messages are cut to this (never)", set_cut },
 	{ "arrivals", "FILE", "a recorded trace instead: lines time_ns,src,dst,bytes",
 	  set_arrivals },

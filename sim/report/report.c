@@ -77,7 +77,7 @@ static void add_counts(cJSON *json, const struct sim *sim)
 {
 	const struct sim_stats *stats = sim->stats;
 	cJSON *item = cJSON_AddObjectToObject(json, "rpcs");
-	u64 failed = stats->incast_failed, censored = failed;
+	u64 failed = stats->incast_failed + stats->apart_error.count, censored = failed;
 	u32 i;
 
 	for (i = 0; i < HOMA_DECILES; i++) {
@@ -94,14 +94,29 @@ static void add_counts(cJSON *json, const struct sim *sim)
 	count(item, "completed_in_window", stats->window_msgs);
 }
 
+/* Returns the share of an RPC's bytes that its request has. */
+static double request_share(const struct sim *sim)
+{
+	const struct sim_recording *rec = &sim->traffic->recording;
+	double requests = 0;
+	size_t i;
+
+	if (!sim->cfg.rpc)
+		return 1;
+	if (!sim->cfg.response)
+		return 0.5;
+	for (i = 0; i < rec->count; i++)
+		requests += rec->list[i].length;
+	return requests / (requests + (double)rec->count * sim->cfg.response);
+}
+
 static void add_throughput(cJSON *json, const struct sim *sim)
 {
 	const struct sim_stats *stats = sim->stats;
 	const struct sim_bytes *offered = &sim->traffic->offered;
 	const double s = window_s(sim) > 0 ? window_s(sim) : 1e-12;
 	const double goodput = (double)stats->window_bytes * 8e-9 / s;
-	/* In RPC runs half of all bytes are responses. */
-	const double requests = sim->cfg.rpc ? 0.5 : 1;
+	const double requests = request_share(sim), messages = sim->cfg.rpc ? 0.5 : 1;
 	cJSON *item = cJSON_AddObjectToObject(json, "throughput");
 
 	homa_json_round(item, "rps", (double)stats->window_msgs / s, 1);
@@ -109,7 +124,7 @@ static void add_throughput(cJSON *json, const struct sim *sim)
 	homa_json_round(item, "response_gbps", goodput * (1 - requests), 6);
 	homa_json_round(item, "goodput_gbps", goodput, 6);
 	homa_json_round(item, "wire_gbps", (double)stats->net.down_bytes * 8e-9 / s, 6);
-	homa_json_round(item, "offered_rps", (double)offered->msgs * requests / s, 1);
+	homa_json_round(item, "offered_rps", (double)offered->msgs * messages / s, 1);
 	homa_json_round(item, "offered_gbps", (double)offered->payload * 8e-9 / s, 6);
 	homa_json_round(item, "offered_wire_gbps", (double)offered->wire * 8e-9 / s, 6);
 	homa_json_round(item, "offered_load", share((double)offered->wire, capacity(sim)),
@@ -358,6 +373,11 @@ static void add_sizes(cJSON *json, const struct sim_stats *stats)
 		homa_json_round(item, "p99_us", (double)homa_hist_percentile(h, 99) / 1e3,
 				3);
 		homa_json_round(item, "mean_us", homa_hist_mean(h) / 1e3, 3);
+	}
+	if (stats->apart) {
+		item = cJSON_AddObjectToObject(json, "apart");
+		add_hist(item, "latency_ns", &stats->apart_latency, 1, false);
+		add_hist(item, "error_ns", &stats->apart_error, 1, false);
 	}
 	if (!stats->incast.count)
 		return;

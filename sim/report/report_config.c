@@ -107,6 +107,8 @@ static void add_load(cJSON *json, const struct sim *sim)
 	cJSON_AddNumberToObject(format, "mtu", cfg->mtu);
 	cJSON_AddNumberToObject(format, "headers", sim_homa_data_ip(cfg, 0));
 	cJSON_AddNumberToObject(format, "framing", SIM_FRAMING);
+	if (cfg->response)
+		cJSON_AddNumberToObject(json, "response_bytes", cfg->response);
 	if (cfg->max_messages)
 		cJSON_AddNumberToObject(json, "max_messages", (double)cfg->max_messages);
 	if (!cfg->incast)

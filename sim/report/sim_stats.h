@@ -102,6 +102,9 @@ struct sim_reference {
  * @incast: slowdown of messages of incast bursts, which are in no bin, in 1/1000.
  * @incast_latency: latency of messages of incast bursts, ns.
  * @incast_failed: number of messages of incast bursts that were given up or not finished.
+ * @apart: index, plus 1, of the host whose messages are counted apart; 0: none's are.
+ * @apart_latency: latency of these messages, which are in no bin, ns.
+ * @apart_error: age at which such messages were given up or the run ended, ns.
  * @causes: what delayed short messages.
  * @segment: message bytes in a full packet.
  * @measured: number of messages that were created to be measured.
@@ -128,6 +131,8 @@ struct sim_stats {
 	u64 failed[HOMA_DECILES], censored[HOMA_DECILES];
 	u64 incast_failed;
 	struct homa_hist one, more, incast, incast_latency;
+	u32 apart;
+	struct homa_hist apart_latency, apart_error;
 	struct sim_causes *causes;
 	u32 segment;
 	u64 measured, unfinished, timeouts, memory_errors, other_errors;

@@ -33,7 +33,9 @@ static bool stats_alloc(struct sim_stats *stats)
 	stats->causes = sim_causes_new();
 	return stats->causes && !homa_hist_init(&stats->one) &&
 	       !homa_hist_init(&stats->more) && !homa_hist_init(&stats->incast) &&
-	       !homa_hist_init(&stats->incast_latency);
+	       !homa_hist_init(&stats->incast_latency) &&
+	       !homa_hist_init(&stats->apart_latency) &&
+	       !homa_hist_init(&stats->apart_error);
 }
 
 struct sim_stats *sim_stats_new(const struct sim *sim)
@@ -43,6 +45,7 @@ struct sim_stats *sim_stats_new(const struct sim *sim)
 	if (!stats)
 		return NULL;
 	stats->segment = sim_homa_segment(&sim->cfg);
+	stats->apart = sim->cfg.apart;
 	if (!stats_alloc(stats)) {
 		sim_stats_free(stats);
 		return NULL;
@@ -64,6 +67,8 @@ void sim_stats_free(struct sim_stats *stats)
 	homa_hist_free(&stats->more);
 	homa_hist_free(&stats->incast);
 	homa_hist_free(&stats->incast_latency);
+	homa_hist_free(&stats->apart_latency);
+	homa_hist_free(&stats->apart_error);
 	sim_causes_free(stats->causes);
 	free(stats);
 }
@@ -97,6 +102,12 @@ static void record(struct sim_stats *stats, const struct sim_msg *msg, u64 ps, u
 			 slowdown);
 }
 
+static bool is_apart(const struct sim_stats *stats, const struct sim_msg *msg)
+{
+	return stats->apart &&
+	       (msg->src + 1u == stats->apart || msg->dst + 1u == stats->apart);
+}
+
 void sim_stats_record(struct sim_stats *stats, const struct sim_msg *msg,
 		      const struct sim_msg *last, u64 ps, u64 ideal)
 {
@@ -105,6 +116,10 @@ void sim_stats_record(struct sim_stats *stats, const struct sim_msg *msg,
 	if (msg->incast) {
 		homa_hist_record(&stats->incast, slowdown);
 		homa_hist_record(&stats->incast_latency, sim_ns(ps));
+		return;
+	}
+	if (is_apart(stats, msg)) {
+		homa_hist_record(&stats->apart_latency, sim_ns(ps));
 		return;
 	}
 	record(stats, msg, ps, slowdown);
@@ -126,6 +141,10 @@ void sim_stats_failed(struct sim_stats *stats, const struct sim_msg *msg, u64 ps
 		stats->memory_errors++;
 	else
 		stats->other_errors++;
+	if (is_apart(stats, msg)) {
+		homa_hist_record(&stats->apart_error, sim_ns(ps));
+		return;
+	}
 	if (msg->incast) {
 		stats->incast_failed++;
 	} else {

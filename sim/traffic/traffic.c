@@ -3,10 +3,8 @@
  * Messages come into being here and are judged when they are over; see
  * traffic.h. Each host draws from its own stream (common/arrivals), so every
  * protocol meets the same messages; a recorded trace or bursts of incast may
- * take its place or be added.
- *
- * In an RPC run a request that is delivered is answered at once with as many
- * bytes; the response holds the request until it is delivered in its turn.
+ * take its place or be added. In an RPC run a request that is delivered is answered
+ * at once; the response holds the request until it is delivered in its turn.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -281,7 +279,7 @@ static void respond(struct sim *sim, struct sim_msg *request)
 	}
 	response->src = request->dst;
 	response->dst = request->src;
-	response->length = request->length;
+	response->length = sim_response_bytes(&sim->cfg, request->length);
 	response->quantile = request->quantile;
 	response->incast = request->incast;
 	response->request = request; /* takes over traffic's reference */
@@ -316,7 +314,8 @@ static u64 whole_ideal(const struct sim *sim, const struct sim_msg *first)
 {
 	if (!sim->cfg.rpc)
 		return first->ideal_ps;
-	return first->ideal_ps + sim_ideal_ps(sim, first->dst, first->src, first->length);
+	return first->ideal_ps + sim_ideal_ps(sim, first->dst, first->src,
+					      sim_response_bytes(&sim->cfg, first->length));
 }
 
 static void failed(struct sim *sim, struct sim_msg *msg, int error)

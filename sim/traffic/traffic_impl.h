@@ -19,6 +19,12 @@ static inline bool sim_traffic_is_open(const struct traffic_open *open)
 	return open->msg->serial == open->serial && open->msg->measured;
 }
 
+/** sim_response_bytes() - return the length of the response to a request of @request bytes */
+static inline u32 sim_response_bytes(const struct sim_config *cfg, u32 request)
+{
+	return cfg->response ? cfg->response : request;
+}
+
 /** sim_traffic_message() - create a message (RPC) now */
 void sim_traffic_message(struct sim *sim, u32 src, u32 dst, u32 length, float quantile,
 			 bool incast);

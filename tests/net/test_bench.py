@@ -236,6 +236,42 @@ def test_killed_peer__gives_errors_and_an_end(pair, tmp_path: Path, transport: s
 
 
 @needs_root
+@pytest.mark.parametrize("transport", STREAMS)
+def test_burst__comes_at_equal_intervals_and_apart_is_apart(
+    pair, tmp_path: Path, transport: str
+) -> None:
+    a, b = pair
+    peer = at(b.v4)
+    serve(b, transport, peer)
+    argv = ["--size", "100", "--response-size", "20000", "--rate", "200", "--burst"]
+    result = client(a, tmp_path, transport, peer, *argv, "--duration", "1", "--apart", peer)
+    consistent(result)
+    apart, rpcs = result["apart"], result["rpcs"]
+    # At equal intervals: as many as were asked for, one more or less.
+    assert 199 <= apart["completed"] + apart["failed"] <= 201
+    assert apart["latency_ns"]["count"] == apart["completed"] and not apart["errors"]
+    assert rpcs["measured"] == rpcs["completed"] == result["latency_ns"]["count"] == 0
+    assert result["config"]["burst"] is True
+
+
+@needs_root
+def test_check__notices_wrong_bytes(pair, tmp_path: Path) -> None:
+    a, b = pair
+    peer, server_json = at(b.v4), tmp_path / "server.json"
+    argv = ["--size", "5000", "--response-size", "90000", "--duration", "0.5", "--check"]
+    server = serve(b, "homa", peer, "--check", "--json", str(server_json))
+    result = client(a, tmp_path, "homa", peer, *argv, "--apart", peer)
+    server.stop()
+    assert result["apart"]["completed"] > 0 and result["apart"]["failed"] == 0
+    assert load(server_json)["transport"]["protocol_errors"] == 0
+    # One that does not fill its messages answers with other bytes.
+    serve(b, "homa", peer)
+    words = [str(PROGRAM), "client", *transport_words("homa"), "--peer", peer, *argv]
+    done = a.run([*words, "--connect-timeout", "1"], check=False, timeout=60)
+    assert done.returncode == 1 and "Bad message" in done.stderr
+
+
+@needs_root
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("transport", STREAMS)
 def test_signal__partial_result(pair, tmp_path: Path, transport: str, number: int) -> None:

@@ -510,6 +510,67 @@ static void recording__played_as_written(void **state)
 	unlink(path);
 }
 
+/* Small requests to two hosts at once, long responses: both are as long as asked for. */
+static void recording__answered_by_as_many_bytes_as_asked(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	write_file("0,0,1,100\n0,0,2,100\n");
+	snprintf(cfg.arrivals, sizeof(cfg.arrivals), "%s", path);
+	cfg.rpc = true;
+	cfg.response = 9000;
+	cfg.warmup_ps = 0;
+	cfg.measure_ps = 0;
+	sim = run(&cfg);
+	assert_int_equal(watch.sent, 4);
+	assert_int_equal(watch.msg[0].length, 100);
+	assert_int_equal(watch.msg[2].length, 9000);
+	assert_int_equal(watch.msg[2].dst, 0);
+	assert_int_equal(watch.msg[3].length, 9000);
+	assert_int_equal(sim->stats->window_bytes, 2 * (100 + 9000));
+	assert_int_equal(sim->traffic->num_open, 0);
+	assert_int_equal(sim->traffic->backlog, 0);
+	end(sim);
+	unlink(path);
+}
+
+/* What one host sends and gets is in no bin. */
+static void apart__is_counted_by_itself(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+	u64 binned = 0;
+	u32 i;
+
+	(void)state;
+	base(&cfg);
+	write_file("0,0,1,100\n0,1,2,100\n0,2,0,100\n5000,1,2,700\n");
+	snprintf(cfg.arrivals, sizeof(cfg.arrivals), "%s", path);
+	cfg.apart = 1;
+	cfg.warmup_ps = 0;
+	cfg.measure_ps = 0;
+	sim = run(&cfg);
+	assert_int_equal(sim->stats->apart_latency.count, 2);
+	assert_int_equal(sim->stats->apart_error.count, 0);
+	for (i = 0; i < HOMA_DECILES; i++)
+		binned += sim->stats->latency[i].count;
+	assert_int_equal(binned, 2);
+	end(sim);
+	/* The third one fails. */
+	pipe_settings.fail = 3;
+	sim = run(&cfg);
+	assert_int_equal(sim->stats->apart_latency.count +
+				 sim->stats->apart_error.count,
+			 2);
+	assert_int_equal(sim->stats->apart_error.count, 1);
+	assert_int_equal(sim->stats->timeouts, 1);
+	end(sim);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -526,6 +587,8 @@ int main(void)
 		cmocka_unit_test(abort_unstable__ends_early),
 		cmocka_unit_test(incast__all_to_one_at_once),
 		cmocka_unit_test(recording__played_as_written),
+		cmocka_unit_test(recording__answered_by_as_many_bytes_as_asked),
+		cmocka_unit_test(apart__is_counted_by_itself),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

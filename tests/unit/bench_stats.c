@@ -127,15 +127,15 @@ static void error__kinds_are_bounded_and_nothing_is_lost(void **state)
 
 	(void)state;
 	for (i = 1; i <= 40; i++) {
-		bench_stats_error(&stats, -i);
-		bench_stats_error(&stats, i);
+		bench_errors_add(&stats.errors, -i);
+		bench_errors_add(&stats.errors, i);
 	}
 	for (i = 0; i < BENCH_ERROR_KINDS; i++)
-		all += stats.error_counts[i];
+		all += stats.errors.counts[i];
 	assert_int_equal(all, 80);
-	assert_int_equal(stats.error_codes[0], 1);
-	assert_int_equal(stats.error_counts[0], 2);
-	assert_int_equal(stats.error_counts[BENCH_ERROR_KINDS - 1],
+	assert_int_equal(stats.errors.codes[0], 1);
+	assert_int_equal(stats.errors.counts[0], 2);
+	assert_int_equal(stats.errors.counts[BENCH_ERROR_KINDS - 1],
 			 2 * (40 - (BENCH_ERROR_KINDS - 1)));
 }
 
