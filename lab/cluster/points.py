@@ -31,13 +31,15 @@ TITLES = {"homa": "Homa", "tcp": "TCP stream", "tcp-pool": "TCP pool"}
 
 @dataclass(frozen=True)
 class Point:
-    """`load` is payload over the link's rate in each direction, `label` the name of its curve."""
+    """`load` is payload over the link's rate in each direction, `label` the name of its curve,
+    `settings` the engine's beside those that all points have, "name=value"."""
 
     transport: str
     workload: str
     load: float
     levels: int = 8
     label: str = ""
+    settings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def _workload(
         if (point.transport, point.levels) not in idle:
             with steps(f"{what}: idle network", IDLE_S) as step:
                 switch.set_buffer(setup.buffer)
-                idle[point.transport, point.levels] = _idle(setup, switch, point, step.tick)
+                idle[point.transport, point.levels] = idle_times(setup, switch, point, step.tick)
         with steps(f"{what}: simulated", IDLE_S):
             model = simulated.run(
                 setup, point, switch.rate_bps, idle[point.transport, point.levels]
@@ -88,7 +88,7 @@ def _workload(
             )
 
 
-def _idle(setup: Setup, switch: Switch, point: Point, tick: Callable[[], None]) -> Idle:
+def idle_times(setup: Setup, switch: Switch, point: Point, tick: Callable[[], None]) -> Idle:
     """Medians of round trips one at a time between two hosts."""
     client, server = switch.hosts[:2]
     program, options = str(homa_bench()), nodes.options(setup, point, switch.rate_bps)
@@ -150,8 +150,10 @@ def _loaded(
         **model.facts,
     }
     limited = any(node.limited for node in hosts)
+    about = {**asdict(point), "label": point.label or point.transport}
+    del about["settings"]
     return Compared(
-        **{**asdict(point), "label": point.label or point.transport},
+        **about,
         rows=rows_of(nodes.together(hosts), model.deciles, idle, model.wires),
         facts=facts,
         doubts=doubts_of(facts, limited, note),

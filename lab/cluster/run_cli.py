@@ -21,20 +21,23 @@ if TYPE_CHECKING:
 FIGURES = ("fig3", "fig5", "fig6")
 # Options that not all experiments have, and those that have them.
 _OWN = {
+    "hosts": (*FIGURES, "coexist"),
+    "workloads": (*FIGURES, "coexist"),
     "rpc": ("coexist",),
     "streams": ("coexist",),
-    "keep": ("coexist",),
+    "senders": ("incast",),
+    "keep": ("coexist", "incast"),
 }
 
 
 def run(
     name: str = typer.Argument(
         ...,
-        help="fig3 (Homa and TCP, W2 to W5), fig5 (1 to 8 priorities), fig6 (load), or coexist "
-        "(RPCs beside streams of TCP).",
+        help="fig3 (Homa and TCP, W2 to W5), fig5 (1 to 8 priorities), fig6 (load), coexist "
+        "(RPCs beside streams of TCP), or incast (many to one).",
     ),
     quick: bool = typer.Option(
-        False, "--quick", help="Fewer hosts, and of fig3 and coexist only a part."
+        False, "--quick", help="Fewer hosts, and of all but fig5 and fig6 only a part."
     ),
     hosts: Optional[int] = typer.Option(
         None,
@@ -51,12 +54,16 @@ def run(
     transports: str = typer.Option(
         "",
         help="homa, tcp (a stream per peer), tcp-pool; coexist: homa, homa-flat (1 priority), "
-        "homa-shared (homad carries RPCs and streams), tcp.",
+        "homa-shared (homad carries RPCs and streams), tcp; incast: homa, homa-free (no incast "
+        "control), tcp.",
         show_default=False,
     ),
     rpc: str = typer.Option("", help="coexist: loads of RPCs, like 10,30.", show_default=False),
     streams: str = typer.Option(
         "", help="coexist: loads of streams, like 10,40.", show_default=False
+    ),
+    senders: str = typer.Option(
+        "", help="incast: how many answer at once, like 1,8,64.", show_default=False
     ),
     via: str = typer.Option("program", help="Who runs Homa: the program, or a homad (service)."),
     messages: int = typer.Option(12_000, help="How many a run measures; a tenth needs 1,000."),
@@ -76,8 +83,8 @@ def run(
     """An experiment of a paper on real packets in a dilated network of this machine."""
     from lab.cluster import setup, standing
 
-    wanted = Wanted(quick, workloads, transports, rpc, streams, keep)
-    _refuse(name, wanted.__dict__)
+    wanted = Wanted(quick, workloads, transports, rpc, streams, senders, keep)
+    _refuse(name, {**wanted.__dict__, "hosts": hosts})
     usual, choose = _experiment(name, quick)
     checked = setup.check(
         hosts or usual, link, dilate, mtu, buffer, seed, messages, longest, via
@@ -103,9 +110,13 @@ def _experiment(name: str, quick: bool) -> tuple[int, Callable[[Wanted], Measure
         from lab.coexist import command as coexist
 
         return coexist.hosts(quick), coexist.choose
+    if name == "incast":
+        from lab.incast import command as incast
+
+        return 2, incast.choose  # how many there are follows from --senders
     if name in FIGURES:
         return 8 if quick else 40, lambda wanted: _figure(name, wanted)
-    known = ", ".join((*FIGURES, "coexist"))
+    known = ", ".join((*FIGURES, "coexist", "incast"))
     raise UsageError(f"there is no {name}; choose from {known}")
 
 

@@ -53,7 +53,7 @@ def settings(point: Point, dilation: float) -> list[str]:
     found = [f"num_priorities={point.levels}"]
     if dilation > 1:
         found += [f"{name}={min(most, round(t * dilation))}" for name, (t, most) in _TIMES.items()]
-    return found
+    return [*found, *point.settings]
 
 
 def stay_s(dilation: float) -> float:

@@ -16,4 +16,5 @@ class Wanted:
     transports: str
     rpc: str
     streams: str
+    senders: str
     keep: Path | None
