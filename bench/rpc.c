@@ -61,8 +61,11 @@ static void count_failure(struct bench_run *run, uint32_t class, uint32_t size,
 	bench_errors_add(class == BENCH_APART ? &run->stats.apart_errors :
 						&run->stats.errors,
 			 error);
-	if (age_ns && class == BENCH_APART)
-		homa_hist_record(&run->stats.apart_error_ns, age_ns);
+	if (class == BENCH_APART) {
+		if (age_ns)
+			homa_hist_record(&run->stats.apart_error_ns, age_ns);
+		return;
+	}
 	if (age_ns) {
 		c->censored++;
 		bench_stats_latency(&run->stats, class, age_ns);

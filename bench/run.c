@@ -207,10 +207,22 @@ static int wait_open(struct bench_run *run, uint64_t next)
 	return n;
 }
 
+/* Now and then ends RPCs that are too old. Returns whether it looked. */
+static bool scan(struct bench_run *run, uint64_t now)
+{
+	uint64_t timeout = bench_ns(run->config->timeout);
+
+	if (now < run->scan_ns)
+		return false;
+	run->scan_ns = now + SCAN_NS;
+	if (now > timeout)
+		bench_rpc_expire(run, now - timeout, -ETIMEDOUT);
+	return true;
+}
+
 static int measure(struct bench_run *run)
 {
 	const struct bench_config *config = run->config;
-	uint64_t timeout = bench_ns(config->timeout);
 	uint64_t now, next;
 	int ret;
 
@@ -231,14 +243,9 @@ static int measure(struct bench_run *run)
 			restart_failed(run, now);
 			next = earlier(next, run->retry_ns);
 		}
-		if (now >= run->scan_ns) {
-			run->scan_ns = now + SCAN_NS;
-			if (now > timeout)
-				bench_rpc_expire(run, now - timeout, -ETIMEDOUT);
-			if (hopeless(run, now)) {
-				run->gave_up = true;
-				return run->last_error;
-			}
+		if (scan(run, now) && hopeless(run, now)) {
+			run->gave_up = true;
+			return run->last_error;
 		}
 		ret = config->loop == BENCH_OPEN ?
 			      wait_open(run, next) :
@@ -271,6 +278,7 @@ static void drain(struct bench_run *run)
 					     earlier(POLL_NS, deadline - now)) < 0)
 			break;
 		now = bench_now();
+		scan(run, now);
 		if (run->ep->served != served) {
 			served = run->ep->served;
 			run->last_message_ns = now;

@@ -236,6 +236,25 @@ def test_killed_peer__gives_errors_and_an_end(pair, tmp_path: Path, transport: s
 
 
 @needs_root
+def test_timeout__holds_in_the_drain(pair, tmp_path: Path) -> None:
+    a, b = pair
+    server = serve(b, "tcp", at(b.v4))
+    argv = ["--size", "1000", "--rate", "1000", "--duration", "3", "--timeout", "1"]
+    path = tmp_path / "client.json"
+    words = [str(PROGRAM), "client", *transport_words("tcp"), "--peer", at(b.v4)]
+    argv += ["--drain", "60", "--give-up", "60", "--json", str(path)]
+    running = a.start([*words, *argv])
+    some_have_come(b)
+    server.send_signal(signal.SIGSTOP)
+    status, _, _ = running.wait(50)
+    assert status == 0
+    result = load(path)
+    consistent(result)
+    # Also of those that were sent when the window was nearly over.
+    assert set(result["errors"]) <= {"timeout"}
+
+
+@needs_root
 @pytest.mark.parametrize("transport", STREAMS)
 def test_burst__comes_at_equal_intervals_and_apart_is_apart(
     pair, tmp_path: Path, transport: str
