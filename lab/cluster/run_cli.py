@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 FIGURES = ("fig3", "fig5", "fig6")
 # Options that not all experiments have, and those that have them.
 _OWN = {
-    "hosts": (*FIGURES, "coexist"),
-    "workloads": (*FIGURES, "coexist"),
-    "rpc": ("coexist",),
+    "hosts": (*FIGURES, "coexist", "failures"),
+    "workloads": (*FIGURES, "coexist", "failures"),
+    "rpc": ("coexist", "failures"),
     "streams": ("coexist",),
     "senders": ("incast",),
-    "keep": ("coexist", "incast"),
+    "faults": ("failures",),
+    "keep": ("coexist", "incast", "failures"),
 }
 
 
@@ -34,14 +35,14 @@ def run(
     name: str = typer.Argument(
         ...,
         help="fig3 (Homa and TCP, W2 to W5), fig5 (1 to 8 priorities), fig6 (load), coexist "
-        "(RPCs beside streams of TCP), or incast (many to one).",
+        "(RPCs beside streams of TCP), incast (many to one), failures (hosts, links).",
     ),
     quick: bool = typer.Option(
         False, "--quick", help="Fewer hosts, and of all but fig5 and fig6 only a part."
     ),
     hosts: Optional[int] = typer.Option(
         None,
-        help="2 to 40.  [default: 40, 8 with --quick; coexist 12 and 4]",
+        help="2 to 40.  [default: 40, 8 with --quick; coexist 12 and 4, failures 8 and 4]",
         show_default=False,
     ),
     link: str = typer.Option("25gbit", help="Rate that every link stands for."),
@@ -55,15 +56,20 @@ def run(
         "",
         help="homa, tcp (a stream per peer), tcp-pool; coexist: homa, homa-flat (1 priority), "
         "homa-shared (homad carries RPCs and streams), tcp; incast: homa, homa-free (no incast "
-        "control), tcp.",
+        "control), tcp; failures: homa, tcp.",
         show_default=False,
     ),
-    rpc: str = typer.Option("", help="coexist: loads of RPCs, like 10,30.", show_default=False),
+    rpc: str = typer.Option(
+        "", help="coexist: loads of RPCs, like 10,30; failures: one.", show_default=False
+    ),
     streams: str = typer.Option(
         "", help="coexist: loads of streams, like 10,40.", show_default=False
     ),
     senders: str = typer.Option(
         "", help="incast: how many answer at once, like 1,8,64.", show_default=False
+    ),
+    faults: str = typer.Option(
+        "", help="failures: none, kill, flap, buffer; all unless said.", show_default=False
     ),
     via: str = typer.Option("program", help="Who runs Homa: the program, or a homad (service)."),
     messages: int = typer.Option(12_000, help="How many a run measures; a tenth needs 1,000."),
@@ -83,7 +89,7 @@ def run(
     """An experiment of a paper on real packets in a dilated network of this machine."""
     from lab.cluster import setup, standing
 
-    wanted = Wanted(quick, workloads, transports, rpc, streams, senders, keep)
+    wanted = Wanted(quick, workloads, transports, rpc, streams, senders, faults, keep)
     _refuse(name, {**wanted.__dict__, "hosts": hosts})
     usual, choose = _experiment(name, quick)
     checked = setup.check(
@@ -114,9 +120,13 @@ def _experiment(name: str, quick: bool) -> tuple[int, Callable[[Wanted], Measure
         from lab.incast import command as incast
 
         return 2, incast.choose  # how many there are follows from --senders
+    if name == "failures":
+        from lab.failures import command as failures
+
+        return failures.hosts(quick), failures.choose
     if name in FIGURES:
         return 8 if quick else 40, lambda wanted: _figure(name, wanted)
-    known = ", ".join((*FIGURES, "coexist", "incast"))
+    known = ", ".join((*FIGURES, "coexist", "incast", "failures"))
     raise UsageError(f"there is no {name}; choose from {known}")
 
 

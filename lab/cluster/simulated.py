@@ -56,6 +56,12 @@ def settings(point: Point, dilation: float) -> list[str]:
     return [*found, *point.settings]
 
 
+def timeout_s(dilation: float) -> float:
+    """Seconds after which Homa gives an RPC up that it hears nothing of."""
+    usual, most = _TIMES["timeout_us"]
+    return min(most, usual * max(1.0, dilation)) / 1e6
+
+
 def stay_s(dilation: float) -> float:
     """Seconds without a message after which no host waits for what was lost any more."""
     resend, most = _TIMES["resend_interval_us"]

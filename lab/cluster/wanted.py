@@ -17,4 +17,5 @@ class Wanted:
     rpc: str
     streams: str
     senders: str
+    faults: str
     keep: Path | None

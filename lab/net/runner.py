@@ -38,7 +38,8 @@ class Standstill(Exception):
 class Job:
     """`argv` in `host` (None: here); {json} in it becomes the file that the result is read from.
 
-    A `background` job (a server) is ended when the others are through. `urgent` jobs go before
+    A `background` job (a server) is ended when the others are through, and a `mortal` one may end in
+    the run, however it does. `urgent` jobs go before
     the other programs of the machine (root only), so that these disturb less.
     """
 
@@ -47,6 +48,7 @@ class Job:
     host: Host | None = None
     background: bool = False
     urgent: bool = False
+    mortal: bool = False
     env: dict[str, str] = field(default_factory=dict)
 
 
@@ -118,15 +120,18 @@ def _wait(
     while True:
         states = [process.poll() for process in running]
         for job, state, log in zip(jobs, states, logs, strict=True):
-            if state is not None and (state != 0 or job.background):
+            if state is not None and not job.mortal and (state != 0 or job.background):
                 raise LabError(f"{job.name}: {last_words(log.read_text(errors='replace'), state)}")
         if all(
-            state is not None or job.background for job, state in zip(jobs, states, strict=True)
+            state is not None or job.background or job.mortal
+            for job, state in zip(jobs, states, strict=True)
         ):
             return longest
         if time.monotonic() > end:
             late = ", ".join(
-                j.name for j, s in zip(jobs, states, strict=True) if s is None and not j.background
+                j.name
+                for j, s in zip(jobs, states, strict=True)
+                if s is None and not j.background and not j.mortal
             )
             raise LabError(
                 f"{late} did not come to an end in time; the machine may be overloaded, "
@@ -166,6 +171,6 @@ def _load(job: Job, file: Path) -> dict | None:
     try:
         return json.loads(file.read_text())
     except ValueError:
-        if job.background:
+        if job.background or job.mortal:
             return None
         raise LabError(f"{job.name}: its result is not JSON") from None
