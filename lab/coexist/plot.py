@@ -101,10 +101,10 @@ def paint(title: str, results: Sequence[Measured], path: Path) -> None:
     with_rpcs = [r for r in results if r.cell.rpc]
     workloads = list(dict.fromkeys(r.cell.workload for r in with_rpcs))
     rpcs = sorted({r.cell.rpc for r in with_rpcs})
-    width, height = max(6.4, 1.2 + 3.0 * len(rpcs)), 1.7 + 6.3 * len(workloads)
+    width, height = max(6.4, 1.2 + 3.0 * len(rpcs)), 1.95 + 6.3 * len(workloads)
     with draw.canvas(width, height, 3 * len(workloads), len(rpcs)) as (figure, panels):
         figure.subplots_adjust(
-            left=0.95 / width, right=1 - 0.25 / width, top=1 - 1.35 / height, bottom=0.75 / height,
+            left=0.95 / width, right=1 - 0.25 / width, top=1 - 1.6 / height, bottom=0.75 / height,
             hspace=0.5, wspace=0.3,
         )  # fmt: skip
         words = "slowdown: over the round trip alone on wires"

@@ -132,6 +132,14 @@ def summary(results: Sequence[Measured]) -> list[dict[str, object]]:
     return found
 
 
+def unjust(results: Sequence[Measured]) -> int | None:
+    """For the scoreboard: Homa's RPCs that failed or had wrong bytes although nothing happened to
+    their hosts, or to a link for long; None if there was no run."""
+    mine = [r for r in results if r.cell.transport == "homa"]
+    lost = sum(r.concerned.failed for r in mine if r.cell.fault != "kill")
+    return lost + sum(r.others.failed + r.others.wrong for r in mine) if mine else None
+
+
 def end(setup: Setup, results: list[Measured], json_file: Path | None) -> None:
     """The tables, the summary and the file."""
     out = console()
@@ -162,6 +170,7 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None) -> None:
             "where": provenance.here(),
             "setup": asdict(setup),
             "summary": rows,
+            "goals": {"unjust": unjust(results)},
             "runs": [r.as_json() for r in results],
         }
         write_json(json_file, document)

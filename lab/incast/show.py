@@ -98,6 +98,15 @@ def summary(results: Sequence[Measured]) -> list[dict[str, object]]:
     return found
 
 
+def lost_with_control(results: Sequence[Measured]) -> int | None:
+    """For the scoreboard: packets that the client's port dropped in all runs with incast control;
+    None if one of them does not count."""
+    mine = [r for r in results if r.cell.kind == "homa"]
+    if not mine or any(r.doubts for r in mine):
+        return None
+    return int(sum(r.facts["drops"] for r in mine))
+
+
 def end(setup: Setup, results: list[Measured], json_file: Path | None, figure: Path | None) -> None:
     """The tables, the summary, the figure and the file."""
     out = console()
@@ -125,6 +134,7 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None, figure: P
             "where": provenance.here(),
             "setup": asdict(setup),
             "summary": rows,
+            "goals": {"drops": lost_with_control(results)},
             "runs": [r.as_json() for r in results],
         }
         write_json(json_file, document)

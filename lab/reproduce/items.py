@@ -13,7 +13,8 @@ SNIA = "Homa and TCP on one network, SNIA 2024 (real hosts there)"
 TAS = "TAS, EuroSys 2019 (real hosts and ns-3 there)"
 OFFLOAD = "Homa in network cards (FPGA there)"
 OWN = "The simulator itself"
-PAPERS = (SIGCOMM, ATC, SNIA, TAS, OFFLOAD, OWN)
+LAB = "Real packets, beside no paper"
+PAPERS = (SIGCOMM, ATC, SNIA, TAS, OFFLOAD, OWN, LAB)
 
 _SOFTWARE = (
     "The paper's hosts queue in software and their cores are the limit; ours take 7.2 µs a packet "
@@ -165,6 +166,14 @@ ITEMS: tuple[Item, ...] = (
     _sim(
         "analytic", OWN, "calculated", "Idle network, one queue (M/D/1), incast, conservation",
         "Nothing is published: these numbers follow from rates and delays.", (1, 6),
+    ),
+    Item(
+        "lab-incast", LAB, "incast", "1 to 64 hosts answer one, with and without incast control", _REAL,
+        command="./homa lab run incast",
+    ),
+    Item(
+        "lab-failures", LAB, "failures", "What RPCs see when a host, a link or a buffer fails", _REAL,
+        command="./homa lab run failures",
     ),
 )  # fmt: skip
 

@@ -275,8 +275,16 @@ def test_summary__only_of_runs_that_count() -> None:
     assert values["short P99 of TCP RPCs to Homa"]["value"] == 20
     lost = values["share that streams lose beyond what they must"]
     assert lost["value"] == pytest.approx(0.02) and lost["goal"] == 0.05
+    assert show.worst(results) == {
+        "homa": {"short": 1.5, "lost": pytest.approx(0.02)},
+        "homa-shared": {"short": None, "lost": None},
+    }
+    mine = [replace(r, cell=replace(r.cell, kind="homa-shared")) for r in results[:2]]
+    assert show.worst([*results, *mine])["homa-shared"] == show.worst(results)["homa"]
+    assert sum("by homad" in str(row["what"]) for row in show.summary([*results, *mine])) == 3
     results[1] = replace(results[1], doubts=["busy"])
     assert all(row["value"] is None for row in show.summary(results))
+    assert show.worst(results)["homa"] == {"short": None, "lost": None}
     few = [_measured("homa", 0, None), _measured("homa", 40, 45, 0.03)]
     assert show.summary(few)[0]["value"] is None
 

@@ -140,6 +140,10 @@ def test_summary__of_runs_that_count() -> None:
     rows = show.summary(results)
     assert [row["short_p99_ratio"] for row in rows] == [1.5, None]
     assert rows[0]["failed"] == rows[0]["wrong"] == 0
+    # Twenty failed in each, but not those to a host that is gone.
+    assert show.unjust(results) == 40 and show.unjust([_measured("kill", 1, "tcp")]) is None
+    wrong = replace(results[1], others=replace(results[1].others, failed=2, wrong=3))
+    assert show.unjust([wrong]) == 5
     results[0] = replace(results[0], doubts=["busy"])
     assert show.summary(results)[0]["short_p99_ratio"] is None
     assert show.summary(results)[0]["sim"] == 1.5

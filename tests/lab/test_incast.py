@@ -99,8 +99,10 @@ def test_summary__of_the_most_senders_that_both_have() -> None:
     rows = show.summary(results)
     assert [row["value"] for row in rows] == [4, 5] and rows[0]["sim"] == 4
     assert str(rows[0]["what"]).startswith("64 to 1")
+    assert show.lost_with_control(results) == 6
     results[1] = replace(results[1], doubts=["busy"])
     assert show.summary(results)[0]["value"] is None
+    assert show.lost_with_control(results) is show.lost_with_control([]) is None
     results[1] = _measured("homa", 64, None)
     assert show.summary(results)[0] == {**rows[0], "value": None, "sim": None}
 
