@@ -16,7 +16,8 @@ LATE = 0.05  # of the window: streams whose window began later than that saw ano
 
 @dataclass(frozen=True)
 class Measured:
-    """One cell. `tenths` and `short` are round trips of its RPCs, nothing of a cell without;
+    """One cell. `tenths` and `short` are round trips of its RPCs, nothing of a cell without; `sim_short`
+    what the simulator says of the short ones without streams (it has one protocol in a network);
     `carried` is what the streams carried and `must_lose` the share they cannot have, None without
     streams; `lost` is compared with the streams alone. `doubts` say why it does not count."""
 
@@ -28,6 +29,7 @@ class Measured:
     must_lose: float | None = None
     facts: dict[str, float] = field(default_factory=dict)
     doubts: list[str] = field(default_factory=list)
+    sim_short: Times | None = None
 
     def as_json(self) -> dict[str, object]:
         """For a file; from_json() reads it."""
@@ -36,12 +38,13 @@ class Measured:
 
 def from_json(document: dict) -> Measured:
     """What as_json() gave."""
-    short = document["short"]
+    short, sim = document["short"], document["sim_short"]
     return Measured(
         Cell(**document["cell"]),
         [Times(**one) for one in document["tenths"]],
         Times(**short) if short else None,
         *(document[name] for name in ("carried", "lost", "must_lose", "facts", "doubts")),
+        Times(**sim) if sim else None,
     )
 
 

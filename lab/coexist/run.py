@@ -17,6 +17,7 @@ from pathlib import Path
 
 from lab.bench import results
 from lab.cluster import nodes, simulated
+from lab.cluster import run as cluster
 from lab.cluster.busy import Watch
 from lab.cluster.kept import Kept
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, warmup_s
@@ -29,6 +30,7 @@ from lab.net.hosts import Lab
 from lab.net.runner import Job, measure_again, run_jobs
 from lab.net.switch import LEVELS, Switch, Traits, build_switch
 
+IDLE_S = 8.0  # about, to measure the software's delay
 START_S, START_PROGRAM_S = 0.7, 0.06  # from starting the programs to the first arrival
 ALONE_S = 10.0  # window of streams without RPCs
 # Sizes, bytes, whose times alone on wires are simulated; slowdowns between them are on a line.
@@ -78,7 +80,8 @@ def _seconds(setup: Setup, cells: list[Cell]) -> float:
 
 def _cell_s(setup: Setup, cell: Cell, rate: int) -> float:
     """About how long a cell takes, for the progress bar."""
-    return warmup_s(rate) + window_s(setup, cell, rate) + 1.5 + (DRAIN_S / 4 if cell.rpc else 0)
+    more = (DRAIN_S / 4 if cell.rpc else 0) + (0 if cell.stream else IDLE_S)
+    return warmup_s(rate) + window_s(setup, cell, rate) + 1.5 + more
 
 
 def _denominators(setup: Setup, rate: int, folder: Path) -> Path:
@@ -135,6 +138,17 @@ def _way(setup: Setup, cell: Cell) -> Setup:
     return replace(setup, via="service") if cell.shared else setup
 
 
+def _model(
+    setup: Setup, switch: Switch, cell: Cell, tick: Callable[[], None]
+) -> simulated.Model | None:
+    """The same RPCs without streams in the simulator, with the delay that the idle lab has."""
+    if not cell.rpc or cell.stream:
+        return None
+    switch.set_buffer(setup.buffer)
+    idle = cluster.idle_times(_way(setup, cell), switch, cell.point, tick)
+    return simulated.run(setup, cell.point, switch.rate_bps, idle)
+
+
 def _cell(
     setup: Setup,
     switch: Switch,
@@ -147,6 +161,7 @@ def _cell(
     """RPCs and streams at the same time, and what both say."""
     window = window_s(setup, cell, switch.rate_bps)
     limit = window + warmup_s(switch.rate_bps) + LIMIT_S
+    model = _model(setup, switch, cell, tick)
     opened = 0.0
     watch = Watch()
 
@@ -179,7 +194,12 @@ def _cell(
     }
     hosts = [results.parse_load(data) for data in found[split:]]
     carried = streams.carried(found[:split], opened) if cell.stream else None
-    return _measured(setup, cell, facts, hosts, carried, _wire(found[split:]), note, before)
+    one = _measured(setup, cell, facts, hosts, carried, _wire(found[split:]), note, before)
+    if not model:
+        return one
+    return replace(
+        one, facts={**one.facts, **model.facts}, sim_short=shares.simulated(model.deciles)
+    )
 
 
 def _ports(switch: Switch) -> dict[str, float]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from lab.bench.histogram import Histogram, merge
 from lab.bench.results import SLOWDOWN_SCALE, SizeClass
-from lab.sim.tails import LEAST
+from lab.sim.tails import LEAST, histogram
 
 FRAME = 38  # bytes of a packet on a cable beside those of the MTU
 TCP_HEADERS = 52  # IP, TCP and its time stamps
@@ -68,6 +68,21 @@ def times(classes: Sequence[SizeClass]) -> Times:
         _percentile(latency, 99),
         _percentile(slowdown, 50, SLOWDOWN_SCALE),
         _percentile(slowdown, 99, SLOWDOWN_SCALE),
+    )
+
+
+def simulated(deciles: Sequence[dict]) -> Times:
+    """Of the smallest 20 % in homa-sim's `deciles`, without slowdowns."""
+    rows = list(deciles)[:SHORT_TENTHS]
+    shape = merge(histogram(row.get("latency_ns")) for row in rows)
+    return Times(
+        min((int(row["size_min"]) for row in rows), default=0),
+        max((int(row["size_max"]) for row in rows), default=0),
+        shape.count,
+        _percentile(shape, 50),
+        _percentile(shape, 99),
+        None,
+        None,
     )
 
 

@@ -86,6 +86,29 @@ def test_short__is_a_fifth_of_the_messages_and_no_percentile_of_few() -> None:
     assert (few.count, few.p50_ns, few.p99_ns) == (999, None, None)
 
 
+def test_simulated__short_ones_of_the_deciles() -> None:
+    shape = {
+        "values": [2000],
+        "counts": [600],
+        "count": 600,
+        "sum": 1_200_000,
+        "min": 2000,
+        "max": 2000,
+    }
+    rows = [
+        {
+            "size_min": 10 * n,
+            "size_max": 10 * n + 9,
+            "latency_ns": {"count": 600, "histogram": shape},
+        }
+        for n in range(10)
+    ]
+    found = shares.simulated(rows)
+    assert (found.size_low, found.size_high, found.count) == (0, 19, 1200)
+    assert found.p99_ns == pytest.approx(2000, rel=0.001) and found.slowdown_p99 is None
+    assert shares.simulated(rows[:1]).p99_ns is None and shares.simulated([]).count == 0
+
+
 def test_plan__is_the_talks_grid_and_what_it_is_compared_with() -> None:
     cells = grid.plan(grid.WORKLOADS, grid.LOADS, grid.LOADS, tuple(grid.KINDS), False)
     assert len(cells) == len(set(cells))
@@ -191,7 +214,7 @@ def test_kept__what_counts_is_found_again(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "kept"
     store = kept.Kept(folder, SETUP, "b")
     folder.mkdir(parents=True)
-    one = _measured("homa-shared", 40, 30, 0.01)
+    one = replace(_measured("homa-shared", 40, 30, 0.01), sim_short=_times(2e4))
     what = {"cell": asdict(one.cell), "link_bps": 10**8}
     assert store.get(what) is None
     store.put(what, json.loads(json.dumps(one.as_json())))
@@ -354,6 +377,11 @@ def test_coexist__real_packets_and_streams(tmp_path: Path) -> None:
     ]  # fmt: skip
     for one in cells:
         facts, cell = one["facts"], one["cell"]
+        # The simulator meets the same arrivals.
+        assert (one["sim_short"] is not None) == (cell["rpc"] > 0 and not cell["stream"])
+        if one["sim_short"]:
+            assert one["sim_short"]["count"] == one["short"]["count"]
+            assert facts["sim_completed"] == facts["completed"]
         assert facts["link_bps"] == 1e8 and 0 < facts["busy"] <= 1
         assert one["counts"] == (not one["doubts"])
         if cell["stream"]:
