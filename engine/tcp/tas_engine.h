@@ -26,6 +26,8 @@
  * @local: address at which it listens; all zeros: any address, ::ffff:0.0.0.0: any of IPv4.
  * @port: port at which it listens, in host order.
  * @v6_only: it takes no IPv4 connections although @local is any address.
+ * @reuse: other listeners with @reuse may have the same address and port; a hash of the two ends
+ *	of a connection decides which of them gets it.
  * @backlog: connections above which @ready takes no more; @half takes at most as many, and
  *	at least one.
  * @num_ready: number of connections in @ready.
@@ -52,6 +54,7 @@ struct tas_listener {
 	u8 rx_shift;
 	u8 control;
 	bool v6_only;
+	bool reuse;
 	u32 backlog;
 	u32 num_ready;
 	u32 num_half;
@@ -263,7 +266,8 @@ struct tas_conn *tas_next_event(struct tas_engine *engine, u32 *events);
 
 /** tas_listen() - take connections at an address and a port
  * @listener: memory of the host, who has set the fields that are not counters or lists.
- * Returns 0, or TAS_EADDRINUSE if another listener has the same address and port.
+ * Returns 0, or TAS_EADDRINUSE if another listener has the same address and port and they do
+ * not share it.
  */
 int tas_listen(struct tas_engine *engine, struct tas_listener *listener);
 

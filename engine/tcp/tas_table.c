@@ -17,8 +17,14 @@ static struct homa_list *listen_bucket(struct tas_engine *engine, u16 port)
 	return &engine->listeners[mixed % TAS_LISTEN_BUCKETS];
 }
 
+static bool is_at(const struct tas_listener *l, const u8 *local, u16 port)
+{
+	return l->port == port && !memcmp(l->local, local, sizeof(l->local));
+}
+
+/* The listener number @skip (0: the first one) of those at exactly this address and port. */
 static struct tas_listener *listener_of(struct tas_engine *engine,
-					const u8 *local, u16 port)
+					const u8 *local, u16 port, u32 skip)
 {
 	struct homa_list *node, *head = listen_bucket(engine, port);
 
@@ -26,10 +32,27 @@ static struct tas_listener *listener_of(struct tas_engine *engine,
 		struct tas_listener *l =
 			homa_container_of(node, struct tas_listener, node);
 
-		if (l->port == port && !memcmp(l->local, local, sizeof(l->local)))
+		if (is_at(l, local, port) && !skip--)
 			return l;
 	}
 	return NULL;
+}
+
+/* Which of the listeners that share the address and port of @first gets the connection: the hash
+ * of its ends decides, so all its segments come to the same one. */
+static struct tas_listener *one_of(struct tas_engine *engine,
+				   struct tas_listener *first,
+				   const struct tas_pair *pair)
+{
+	struct homa_list *node, *head = listen_bucket(engine, first->port);
+	u64 hash = tas_hash(engine, pair);
+	u32 num = 0;
+
+	homa_list_for_each(node, head)
+		num += is_at(homa_container_of(node, struct tas_listener, node),
+			     first->local, first->port);
+	return listener_of(engine, first->local, first->port,
+			   (u32)(hash * num >> 32));
 }
 
 struct tas_listener *tas_find_listener(struct tas_engine *engine,
@@ -38,13 +61,15 @@ struct tas_listener *tas_find_listener(struct tas_engine *engine,
 	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
 	bool v4 = !memcmp(pair->local, any_v4, 12);
 	struct tas_listener *l =
-		listener_of(engine, pair->local, pair->local_port);
+		listener_of(engine, pair->local, pair->local_port, 0);
 
 	if (!l && v4)
-		l = listener_of(engine, any_v4, pair->local_port);
+		l = listener_of(engine, any_v4, pair->local_port, 0);
 	if (!l)
-		l = listener_of(engine, any, pair->local_port);
-	return l && l->v6_only && v4 ? NULL : l;
+		l = listener_of(engine, any, pair->local_port, 0);
+	if (l && l->v6_only && v4)
+		return NULL;
+	return l && l->reuse ? one_of(engine, l, pair) : l;
 }
 
 bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair)
@@ -54,7 +79,13 @@ bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair)
 
 int tas_listen(struct tas_engine *engine, struct tas_listener *listener)
 {
-	if (listener_of(engine, listener->local, listener->port))
+	const struct tas_listener *other =
+		listener_of(engine, listener->local, listener->port, 0);
+
+	/* All that share an address and a port agree to that, so the first one speaks for all,
+	 * also about v6_only. */
+	if (other && (!other->reuse || !listener->reuse ||
+		      other->v6_only != listener->v6_only))
 		return TAS_EADDRINUSE;
 	homa_list_init(&listener->ready);
 	homa_list_init(&listener->half);

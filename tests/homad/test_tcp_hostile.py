@@ -274,6 +274,27 @@ def test_listen__no_other_user_gets_a_part_of_the_port(hosts: tuple[Host, Host])
         assert listen_with(second, [four.fileno()]).error == 0
 
 
+def test_listen__reuseport_is_for_sockets_of_one_user(hosts: tuple[Host, Host]) -> None:
+    """Who sets SO_REUSEPORT after bind() shares no port with another user, nor with one that did not."""
+    with inside(hosts[0]), ExitStack() as stack:
+        first, second = (
+            attach_as(str(hosts[0].homad.socket), 1001),
+            attach_as(str(hosts[0].homad.socket), 1002),
+        )
+        assert first and second
+        for client in (first, second):
+            stack.enter_context(closing(client))
+            assert client.ask(STREAMS).error == 0
+        sockets = [stack.enter_context(closing(bound("0.0.0.0", 6006))) for _ in range(4)]
+        for s in sockets[1:]:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        own, other, mate, plain = *sockets[1:], sockets[0]
+        assert listen_with(first, [own.fileno()]).error == 0
+        assert listen_with(second, [other.fileno()]).error == -errno.EADDRINUSE
+        assert listen_with(first, [plain.fileno()]).error == -errno.EADDRINUSE
+        assert listen_with(first, [mate.fileno()]).error == 0
+
+
 def test_listen__not_more_sockets_than_a_user_may_leave(hosts: tuple[Host, Host]) -> None:
     before = len(hosts[0].homad.fds())
     taken = 0

@@ -208,6 +208,44 @@ static void opening__a_share_of_the_half_open(void **state)
 	bench_free(b);
 }
 
+/* Listeners that share a port get about as many connections each, and none of what one of them
+ * leaves: that is reset. */
+static void opening__listeners_share_a_port(void **state)
+{
+	struct bench *b = bench_new(1500);
+	struct tas_listener two;
+	u32 i;
+
+	(void)state;
+	listen_at(b, 1000);
+	two = (struct tas_listener){
+		.port = 80, .rx_shift = 16, .rx_max = 65536, .backlog = 1000
+	};
+	assert_int_equal(tas_listen(&b->engine, &two), TAS_EADDRINUSE);
+	two.reuse = true;
+	assert_int_equal(tas_listen(&b->engine, &two), TAS_EADDRINUSE);
+	b->listener.reuse = true;
+	assert_int_equal(tas_listen(&b->engine, &two), 0);
+	b->pair.local_port = 80;
+	for (i = 0; i < 200; i++)
+		syn_from(b, (u16)(3000 + i));
+	assert_int_equal(b->listener.num_half + two.num_half, 200);
+	assert_in_range(two.num_half, 50, 150);
+	/* A SYN that comes again is for the same connection. */
+	for (i = 0; i < 200; i++)
+		syn_from(b, (u16)(3000 + i));
+	assert_int_equal(b->listener.num_half + two.num_half, 200);
+	tas_unlisten(&b->engine, &b->listener);
+	assert_int_equal(b->engine.num_half, two.num_half);
+	i = two.num_half;
+	syn_from(b, 4000);
+	syn_from(b, 4001);
+	assert_int_equal(two.num_half, i + 2);
+	tas_unlisten(&b->engine, &two);
+	assert_int_equal(b->engine.num_half, 0);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(opening__##name)
 
 int main(void)
@@ -218,6 +256,7 @@ int main(void)
 		CASE(refused_beside_a_stranger),
 		CASE(connections_spread),
 		CASE(a_share_of_the_half_open),
+		CASE(listeners_share_a_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

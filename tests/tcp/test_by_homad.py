@@ -13,6 +13,7 @@ import test_calls
 import test_echo
 from ways import PROGRAMS, Side, two_sides
 
+SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
 SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers")
 CASES = [
     case
@@ -20,7 +21,7 @@ CASES = [
     for case in re.findall(
         r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
     )
-] + ["interrupted", "exec_cat", "exec_inherits", "spawn", "timeouts"]
+] + ["interrupted", "exec_cat", "exec_inherits", "spawn", "timeouts", *SHARED_PORTS]
 
 pytestmark = pytest.mark.skipif(
     not (PROGRAMS / "tcp_calls").exists(), reason="tcp_calls is not built"
@@ -36,6 +37,12 @@ def accelerated() -> Iterator[tuple[Side, Side]]:
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
     test_calls.test_calls(case, "v4", accelerated, tmp_path)
+
+
+@pytest.mark.parametrize("case", SHARED_PORTS)
+def test_case__within_a_host(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
+    server = accelerated[0]
+    test_calls.test_calls(case, "v4", (server, server), tmp_path)
 
 
 def test_echo__in_a_set_within_a_set(accelerated: tuple[Side, Side]) -> None:

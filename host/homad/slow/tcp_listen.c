@@ -125,6 +125,7 @@ static const char *read_socket(int fd, struct tas_listener *l)
 	} else if (name.any.sa_family != AF_INET6 || read_v6(fd, &name.six, l)) {
 		return "the socket is neither of IPv4 nor of IPv6";
 	}
+	l->reuse = option(fd, SO_REUSEPORT) == 1;
 	return l->port ? NULL : "the socket is not bound";
 }
 
@@ -187,10 +188,19 @@ static bool overlap(const struct tas_listener *a, const struct tas_listener *b)
 	       !memcmp(a->local, b->local, sizeof(a->local));
 }
 
+/* May both have the port? With SO_REUSEPORT they may if they are of one user, so that nobody
+ * gets a part of another user's connections. */
+static bool share(const struct homad_tcp_listener *other,
+		  const struct tas_listener *l, const struct homad_user *user)
+{
+	return l->reuse && other->l.reuse && other->user == user;
+}
+
 /* Does another listener have the port? With SO_REUSEADDR the kernel lets several sockets
  * bind a port at which none listens, so homad has to refuse a second listener, as the
  * kernel would if it knew of the first. */
-static bool is_taken(struct homad *d, const struct tas_listener *l)
+static bool is_taken(struct homad *d, const struct tas_listener *l,
+		     const struct homad_user *user)
 {
 	struct homa_list *head = homad_tcp_held(homad_slow(d)->tcp, l->port),
 			 *node;
@@ -200,7 +210,8 @@ static bool is_taken(struct homad *d, const struct tas_listener *l)
 			homa_container_of(node, struct homad_tcp_listener, held);
 
 		/* A listener that has ended is listed until its connections are over. */
-		if (!HOMA_READ_ONCE(other->ended) && overlap(&other->l, l))
+		if (!HOMA_READ_ONCE(other->ended) && overlap(&other->l, l) &&
+		    !share(other, l, user))
 			return true;
 	}
 	return false;
@@ -213,7 +224,7 @@ static int begin(struct homad *d, struct homad_client *client,
 
 	/* A listener that the client closed before may have the port still. */
 	homad_turns_of_rings(client->app);
-	if (is_taken(d, &listener->l))
+	if (is_taken(d, &listener->l, client->user))
 		return -EADDRINUSE;
 	listener->home = client->app->streams;
 	listener->l.shared_half = &client->user->half_open;

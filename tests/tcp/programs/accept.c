@@ -305,6 +305,159 @@ static void reuseport__client(struct tcp_end *end)
 	}
 }
 
+/* A process with a listener of its own at the port; it writes its number for each connection. */
+static pid_t worker(struct tcp_end *end, int number, int to)
+{
+	pid_t child = (pid_t)MUST(fork());
+	char byte = (char)number;
+	int listener, fd;
+
+	if (child)
+		return child;
+	listener = tcp_socket(end);
+	tcp_set(listener, SOL_SOCKET, SO_REUSEPORT, 1);
+	MUST(bind(listener, &end->address.any, end->length));
+	MUST(listen(listener, 64));
+	/* It listens. */
+	SAME(write(to, "\377", 1), 1);
+	for (;;) {
+		fd = tcp_accept(listener);
+		SAME(write(to, &byte, 1), 1);
+		tcp_echo(fd);
+	}
+}
+
+/* Count what the workers write, until @num bytes have come. */
+static void count_served(int from, int num, int served[4])
+{
+	signed char byte;
+
+	memset(served, 0, 4 * sizeof(*served));
+	while (num--) {
+		SAME(read(from, &byte, 1), 1);
+		served[byte & 3]++;
+	}
+}
+
+/* Several processes listen at a port, each by its own socket. When one is killed, the others get
+ * all that comes. */
+static void reuseport_workers__server(struct tcp_end *end)
+{
+	int ends[2], served[4];
+	pid_t workers[3];
+
+	MUST(pipe(ends));
+	for (int i = 0; i < 3; i++)
+		workers[i] = worker(end, i, ends[1]);
+	count_served(ends[0], 3, served);
+	SAME(served[3], 3);
+	tcp_ready();
+	count_served(ends[0], 60, served);
+	for (int i = 0; i < 3; i++)
+		EXPECT(served[i] > 0);
+	tcp_await(end);
+	MUST(kill(workers[0], SIGKILL));
+	SAME(waitpid(workers[0], NULL, 0), workers[0]);
+	tcp_tell(end);
+	tcp_await(end);
+	for (int i = 1; i < 3; i++) {
+		MUST(kill(workers[i], SIGKILL));
+		SAME(waitpid(workers[i], NULL, 0), workers[i]);
+	}
+}
+
+/* Use a connection; false if it was reset. */
+static bool is_served(struct tcp_end *end)
+{
+	int fd = tcp_connect(end), got;
+	char byte = 'x';
+
+	MUST(send(fd, &byte, 1, MSG_NOSIGNAL));
+	got = (int)recv(fd, &byte, 1, 0);
+	if (got < 0)
+		SAME(errno, ECONNRESET);
+	tcp_close(fd);
+	return got == 1;
+}
+
+static void reuseport_workers__client(struct tcp_end *end)
+{
+	int served = 0;
+
+	for (int i = 0; i < 60; i++)
+		EXPECT(is_served(end));
+	tcp_tell(end);
+	tcp_await(end);
+	/* What comes for the killed one before anybody has noticed its end is reset. */
+	for (int i = 0; i < 1000 && served < 40; i++) {
+		served = is_served(end) ? served + 1 : 0;
+		if (!served)
+			usleep(20000);
+	}
+	SAME(served, 40);
+	tcp_tell(end);
+}
+
+/* A listener that closes resets what it has not accepted, and the others go on. */
+static void reuseport_closed__server(struct tcp_end *end)
+{
+	int listeners[2], own;
+
+	for (int i = 0; i < 2; i++) {
+		listeners[i] = tcp_socket(end);
+		tcp_set(listeners[i], SOL_SOCKET, SO_REUSEPORT, 1);
+		MUST(bind(listeners[i], &end->address.any, end->length));
+		MUST(listen(listeners[i], 64));
+	}
+	tcp_ready();
+	tcp_await(end);
+	tcp_close(listeners[0]);
+	tcp_tell(end);
+	tcp_nonblocking(listeners[1], true);
+	for (own = 0; (listeners[0] = accept(listeners[1], NULL, NULL)) >= 0;
+	     own++)
+		tcp_echo(listeners[0]);
+	SAME(errno, EAGAIN);
+	EXPECT(own > 0);
+	EXPECT(own < 40);
+	tcp_tell(end);
+	tcp_nonblocking(listeners[1], false);
+	for (int i = 0; i < 10; i++)
+		tcp_echo(tcp_accept(listeners[1]));
+}
+
+static void reuseport_closed__client(struct tcp_end *end)
+{
+	int fds[40], reset = 0;
+	char byte;
+
+	for (int i = 0; i < 40; i++) {
+		fds[i] = tcp_connect(end);
+		tcp_send(fds[i], 1, 0);
+		MUST(shutdown(fds[i], SHUT_WR));
+	}
+	tcp_tell(end);
+	tcp_await(end);
+	tcp_await(end);
+	for (int i = 0; i < 40; i++) {
+		long got = recv(fds[i], &byte, 1, 0);
+
+		if (got < 0)
+			SAME(errno, ECONNRESET);
+		reset += got < 0;
+		tcp_close(fds[i]);
+	}
+	EXPECT(reset > 0);
+	EXPECT(reset < 40);
+	for (int i = 0; i < 10; i++) {
+		fds[i] = tcp_connect(end);
+		tcp_greet(fds[i]);
+		MUST(shutdown(fds[i], SHUT_WR));
+		tcp_expect_eof(fds[i]);
+		tcp_close(fds[i]);
+	}
+}
+
 /* A listener for all addresses is told which of them was meant. */
 static void listen_anywhere__server(struct tcp_end *end)
 {
@@ -403,5 +556,6 @@ const struct tcp_case tcp_accept_cases[] = {
 	TCP_CASE(listener_closed),    TCP_CASE(listen_again),
 	TCP_CASE(accept_inherits),    TCP_CASE(reuseport),
 	TCP_CASE(listen_anywhere),    TCP_CASE(dual_stack),
+	TCP_CASE(reuseport_workers),  TCP_CASE(reuseport_closed),
 	TCP_CASE(defer_accept),	      { 0 },
 };
