@@ -357,7 +357,8 @@ static int homa_bench_open(struct bench_endpoint **out,
 
 const struct bench_transport bench_homa = {
 	.name = "homa",
-	.summary = "Homa through libhoma (--via kernel, service, afxdp, udp)",
+	.summary =
+		"Homa through libhoma (--via kernel, service, afxdp, message, udp)",
 	.max_message = max_message,
 	.open = homa_bench_open,
 	.request = homa_bench_request,

@@ -17,7 +17,7 @@ struct nic;
 
 /**
  * struct nic_config - how to open a backend
- * @backend: "afxdp" or "udp". Tests open the backend "memory" by a function of its own.
+ * @backend: "afxdp", "message" (a message NIC) or "udp". Tests open the backend "memory" by a function of its own.
  * @interface: the name of the interface. With udp it may be NULL; else it is the one whose
  *	link-local addresses are meant.
  * @address: the local numeric address, or NULL for the first address of the interface (afxdp)
@@ -30,7 +30,7 @@ struct nic;
  * @frames: the number of packet buffers; 0 means the backend's default.
  * @mode: the mode of afxdp: 1 generic (SKB), 2 native copy, 3 native zero-copy; with 0 it is
  *	chosen when the nic is opened, generic on virtual devices.
- * @no_offload: true if udp uses neither GSO nor GRO.
+ * @no_offload: true if udp uses neither GSO nor GRO, and message none of the device's offloads.
  * @busy_poll: true if afxdp sets SO_PREFER_BUSY_POLL.
  */
 struct nic_config {
@@ -129,7 +129,7 @@ struct nic_error {
 
 /**
  * struct nic_info - what a backend is and can do
- * @name: "afxdp" or "udp".
+ * @name: "afxdp", "message" or "udp".
  * @detail: a sentence about it, for example "veth0 queue 0, generic copy mode".
  * @address: our address; the unspecified IPv6 address when bound to any.
  * @mtu: the IP MTU in bytes; under UDP without the 8 bytes of the UDP header, so that in both

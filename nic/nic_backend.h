@@ -111,5 +111,7 @@ int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
 		   size_t errlen);
 int nic_udp_open(struct nic **out, const struct nic_config *config, char *err,
 		 size_t errlen);
+int nic_message_open(struct nic **out, const struct nic_config *config,
+		     char *err, size_t errlen);
 
 #endif

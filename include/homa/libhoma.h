@@ -58,16 +58,16 @@ struct homa;
  *	than this header knows which fields there are. 0: those up to @config,
  *	which is all of them at present. Fields that the library does not know must
  *	be 0, else homa_open() gives -E2BIG.
- * @via: which host to use: NULL or "auto" (the environment variable HOMA_VIA
- *	if set, else the best that works here), "kernel" (Homa sockets of the
- *	kernel's module), "service" (homad, through the socket
- *	$HOMA_SERVICE_SOCKET or /run/homa/homad.sock), "afxdp", "udp". A forced
- *	host that cannot run is an error, never a silent change. "auto" takes
- *	"kernel" if the module is loaded, else "service" if homad can be attached
- *	to. It takes neither if @interface, @address, @udp_port, @link_mbps or
- *	@config is given, here or in the environment: under "kernel" and
- *	"service" these five have no effect.
- * @interface: network interface for "afxdp"; NULL: $HOMA_INTERFACE, else the
+ * @via: which host to use: NULL or "auto" (the environment variable HOMA_VIA if
+ *	set, else the best that works here), "kernel" (Homa sockets of the kernel's
+ *	module), "service" (homad, through the socket $HOMA_SERVICE_SOCKET or
+ *	/run/homa/homad.sock), "afxdp", "message" (a NIC of docs/hardware.md, never
+ *	chosen by "auto"), "udp". A forced host that cannot run is an error, never a
+ *	silent change. "auto" takes "kernel" if the module is loaded, else "service"
+ *	if homad can be attached to. It takes neither if @interface, @address,
+ *	@udp_port, @link_mbps or @config is given, here or in the environment: under
+ *	"kernel" and "service" these five have no effect.
+ * @interface: network interface for "afxdp" and "message"; NULL: $HOMA_INTERFACE, else the
  *	one that has @address. "auto" tries "afxdp" only if one of these names
  *	a network device, and otherwise uses "udp".
  * @address: local address (numeric IPv4 or IPv6); NULL: any ("udp"), or the
@@ -263,7 +263,7 @@ int homa_import(struct homa **out, const struct homa_handover *handover,
 /** homa_error() - one sentence about this thread's last failure on @h; "" if there was none. */
 const char *homa_error(struct homa *h);
 
-/** homa_via() - name of the host in use: "kernel", "service", "afxdp", "udp". */
+/** homa_via() - the host in use: "kernel", "service", "afxdp", "message", "udp". */
 const char *homa_via(struct homa *h);
 
 /** homa_via_reason() - why that host was chosen ("" if it was the first choice). */

@@ -151,9 +151,10 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 		choice->via = !strcmp(via, "kernel") ? "kernel" : "service";
 		return 0;
 	}
-	if (strcmp(via, "auto") && strcmp(via, "afxdp") && strcmp(via, "udp")) {
+	if (strcmp(via, "auto") && strcmp(via, "afxdp") &&
+	    strcmp(via, "message") && strcmp(via, "udp")) {
 		snprintf(err, errlen,
-			 "unknown host '%s'; use auto, kernel, service, afxdp or udp",
+			 "unknown host '%s'; use auto, kernel, service, afxdp, message or udp",
 			 via);
 		return -EINVAL;
 	}
@@ -170,10 +171,11 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 		choice->via = "udp";
 		return 0;
 	}
-	choice->via = "afxdp";
+	choice->via = !strcmp(via, "message") ? "message" : "afxdp";
 	if (!found) {
 		snprintf(err, errlen,
-			 "afxdp needs a network device: name one in the option interface, by HOMA_INTERFACE, or by its local address");
+			 "%s needs a network device: name one in the option interface, by HOMA_INTERFACE, or by its local address",
+			 choice->via);
 		return -EINVAL;
 	}
 	return 0;

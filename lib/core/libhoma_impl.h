@@ -64,10 +64,10 @@ void homa_buffers_end(struct homa_buffers *all);
  * struct homa_choice - what homa_choose() decided
  * @try_kernel: true if the kernel is tried first, provided that its module is loaded.
  * @try_service: true if homad is tried before @via.
- * @via: the host to open if the hosts above were not opened: "kernel", "service", "afxdp"
- *	or "udp".
+ * @via: the host to open if the hosts above were not opened: "kernel", "service", "afxdp",
+ *	"message" or "udp".
  * @fallback: true if "udp" is opened when "afxdp" fails.
- * @interface: the name of the network interface for "afxdp", "" if there is none.
+ * @interface: the name of the network interface for "afxdp" and "message", "" if there is none.
  * @address: the local address that was asked for, as text, or NULL.
  * @reason: why @via is not a better host, or "".
  */

@@ -44,7 +44,9 @@ static void refuse(struct nic_config config, int error, const char *word)
 static void open__refusals_say_why(void **state)
 {
 	(void)state;
-	refuse((struct nic_config){ .backend = NULL }, -EINVAL, "afxdp or udp");
+	refuse((struct nic_config){ .backend = NULL }, -EINVAL,
+	       "afxdp, message or udp");
+	refuse((struct nic_config){ .backend = "message" }, -EINVAL, "interface");
 	refuse((struct nic_config){ .backend = "rdma" }, -EINVAL, "\"rdma\"");
 	refuse((struct nic_config){ .backend = "afxdp" }, -EINVAL, "interface");
 	refuse((struct nic_config){ .backend = "afxdp", .interface = "nosuch0" },
