@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """Stage hw: the blocks of hw/rtl are what the C header says, lint clean, and do in Verilator what
-the C code does. Their tools are in a private environment (lab/hw/environment.py); without it all
-that needs it is skipped with the reason."""
+the C code does, and programs exchange RPCs through the whole card (tests/hw). Their tools are in a
+private environment (lab/hw/environment.py); without it all that needs it is skipped with the reason."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from lab.hw import environment
 from lab.hw.blocks import BLOCKS, Block
 from lab.hw.formal import PROOFS
 from lab.hw.mutants import table
-from lab.test import process
+from lab.test import process, python_tests
 from lab.test.context import ROOT, Context, Tally
 
 PARALLEL = 2
 EVERYTHING = 1_000_000
 SMOKE_SECONDS = 1200
 SECONDS = 8 * 3600
+# What --only calls the tests of programs over the card.
+CARD = "card"
 
 Case = Callable[[], tuple[str, str]]
 
@@ -36,7 +38,8 @@ def _run(context: Context, names: list[str], all_of_it: bool) -> Tally:
     """All checks, or those of the blocks named."""
     tally = Tally()
     wanted = {name: block for name, block in BLOCKS.items() if not names or name in names}
-    if not wanted:
+    programs = not names or CARD in names
+    if not wanted and not programs:
         tally.fail("hw", f"no block has one of these names: {' '.join(names)}")
         return tally
     label, wrong = _command(
@@ -72,6 +75,8 @@ def _run(context: Context, names: list[str], all_of_it: bool) -> Tally:
     with ThreadPoolExecutor(PARALLEL) as pool:
         for label, wrong in pool.map(lambda case: case(), cases):
             _add(tally, label, wrong)
+    if programs:
+        tally.add(python_tests.pytest(context, "hw", [], SMOKE_SECONDS, label="hw-card"))
     return tally
 
 
