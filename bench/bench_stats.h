@@ -60,6 +60,9 @@ struct bench_errors {
 	uint64_t counts[BENCH_ERROR_KINDS];
 };
 
+/** Samples of the backlog in the window, the first when it opens, the last when it closes. */
+#define BENCH_SAMPLES 250
+
 /** struct bench_cpu - CPU time at one moment, seconds */
 struct bench_cpu {
 	double user, system; /* CPU time of this process */
@@ -101,6 +104,11 @@ struct bench_stats {
 	uint64_t overflow;   /* number of these that were dropped unsent */
 	uint64_t unfinished; /* number of RPCs in flight when the drain ended */
 
+	/* open loop: payload, requests and responses, of all RPCs that were due and of those
+	 * that have ended, warm-up included */
+	uint64_t due_bytes, ended_bytes;
+	uint32_t samples; /* number of entries of backlog that are used */
+	double backlog[BENCH_SAMPLES];
 	/* payload of measured arrivals, requests and responses */
 	uint64_t offered_bytes;
 	uint64_t offered_wire_bytes;

@@ -173,6 +173,20 @@ static void add_throughput(cJSON *json, const struct bench_run *run,
 	}
 }
 
+/* What was under way, at equal intervals: it grows if the load is not carried. */
+static void add_backlog(cJSON *json, const struct bench_run *run)
+{
+	const struct bench_stats *stats = &run->stats;
+	cJSON *item = cJSON_AddObjectToObject(json, "backlog"), *list;
+	uint32_t i;
+
+	homa_json_round(item, "interval_s",
+			run->config->duration / (BENCH_SAMPLES - 1), 9);
+	list = cJSON_AddArrayToObject(item, "samples");
+	for (i = 0; i < stats->samples; i++)
+		cJSON_AddItemToArray(list, cJSON_CreateNumber(stats->backlog[i]));
+}
+
 static void add_generator(cJSON *json, const struct bench_run *run)
 {
 	const struct bench_stats *stats = &run->stats;
@@ -359,8 +373,10 @@ cJSON *bench_result(struct bench_run *run)
 	else if (config->role & BENCH_CLIENT) {
 		add_counts(json, run);
 		add_throughput(json, run, seconds);
-		if (config->loop == BENCH_OPEN)
+		if (config->loop == BENCH_OPEN) {
 			add_generator(json, run);
+			add_backlog(json, run);
+		}
 		add_overall(json, run);
 		add_deciles(json, run);
 		add_errors(json, &stats->errors);

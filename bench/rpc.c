@@ -148,6 +148,10 @@ static void finish(struct bench_run *run, uint32_t index, int error,
 	run->result_ns = took;
 	run->result_ready = true;
 	run->last_message_ns = now;
+	if (run->config->loop == BENCH_OPEN && run->phase != BENCH_CONNECT)
+		run->stats.ended_bytes +=
+			slot->size +
+			(slot->response ? slot->response : slot->size);
 	if (error) {
 		run->failures++;
 		run->failed_peer = slot->peer;

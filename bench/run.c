@@ -130,9 +130,9 @@ static void send_due(struct bench_run *run)
 		if (start > now || start >= run->end_ns)
 			return;
 		measured = start >= run->window_ns;
+		response = config->response ? config->response : run->next.size;
+		stats->due_bytes += run->next.size + response;
 		if (measured) {
-			response = config->response ? config->response :
-						      run->next.size;
 			stats->measured++;
 			homa_hist_record(&stats->lag, now - start);
 			stats->offered_bytes += run->next.size + response;
@@ -140,9 +140,23 @@ static void send_due(struct bench_run *run)
 				homa_wire_bytes(run->next.size, &config->wire) +
 				homa_wire_bytes(response, &config->wire);
 		}
-		bench_rpc_send(run, &run->next, start, now, measured);
+		if (bench_rpc_send(run, &run->next, start, now, measured))
+			stats->ended_bytes += run->next.size + response;
 		next_arrival(run);
 	}
+}
+
+/* Looks at how much is under way, as often as it is time to. */
+static void sample(struct bench_run *run, uint64_t now)
+{
+	struct bench_stats *stats = &run->stats;
+	uint64_t window = run->end_ns - run->window_ns;
+
+	while (stats->samples < BENCH_SAMPLES &&
+	       now >= run->window_ns +
+			       window * stats->samples / (BENCH_SAMPLES - 1))
+		stats->backlog[stats->samples++] =
+			(double)(stats->due_bytes - stats->ended_bytes);
 }
 
 /* Enters the phases that the clock has reached. */
@@ -229,6 +243,7 @@ static int measure(struct bench_run *run)
 	for (;;) {
 		now = bench_now();
 		advance(run, now);
+		sample(run, now);
 		if (run->phase == BENCH_DRAIN && !owes_arrivals(run))
 			return 0;
 		if (bench_stop)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 FIGURES = ("fig3", "fig5", "fig6")
 # Options that not all experiments have, and those that have them.
 _OWN = {
-    "hosts": (*FIGURES, "coexist", "failures"),
-    "workloads": (*FIGURES, "coexist", "failures"),
-    "rpc": ("coexist", "failures"),
+    "hosts": (*FIGURES, "coexist", "failures", "sustained"),
+    "workloads": (*FIGURES, "coexist", "failures", "sustained"),
+    "rpc": ("coexist", "failures", "sustained"),
     "streams": ("coexist",),
     "senders": ("incast",),
     "faults": ("failures",),
-    "keep": ("coexist", "incast", "failures"),
+    "keep": ("coexist", "incast", "failures", "sustained"),
 }
 
 
@@ -35,14 +35,15 @@ def run(
     name: str = typer.Argument(
         ...,
         help="fig3 (Homa and TCP, W2 to W5), fig5 (1 to 8 priorities), fig6 (load), coexist "
-        "(RPCs beside streams of TCP), incast (many to one), failures (hosts, links).",
+        "(RPCs beside streams of TCP), incast (many to one), failures (hosts, links), "
+        "sustained (the highest load).",
     ),
     quick: bool = typer.Option(
         False, "--quick", help="Fewer hosts, and of all but fig5 and fig6 only a part."
     ),
     hosts: Optional[int] = typer.Option(
         None,
-        help="2 to 40.  [default: 40, 8 with --quick; coexist 12 and 4, failures 8 and 4]",
+        help="2 to 40.  [default: 40, 8 with --quick; coexist 12 and 4, failures and sustained 8 and 4]",
         show_default=False,
     ),
     link: str = typer.Option("25gbit", help="Rate that every link stands for."),
@@ -56,11 +57,13 @@ def run(
         "",
         help="homa, tcp (a stream per peer), tcp-pool; coexist: homa, homa-flat (1 priority), "
         "homa-shared (homad carries RPCs and streams), tcp; incast: homa, homa-free (no incast "
-        "control), tcp; failures: homa, tcp.",
+        "control), tcp; failures, sustained: homa, tcp.",
         show_default=False,
     ),
     rpc: str = typer.Option(
-        "", help="coexist: loads of RPCs, like 10,30; failures: one.", show_default=False
+        "",
+        help="coexist: loads of RPCs, like 10,30; failures: one; sustained: on the wire.",
+        show_default=False,
     ),
     streams: str = typer.Option(
         "", help="coexist: loads of streams, like 10,40.", show_default=False
@@ -124,9 +127,13 @@ def _experiment(name: str, quick: bool) -> tuple[int, Callable[[Wanted], Measure
         from lab.failures import command as failures
 
         return failures.hosts(quick), failures.choose
+    if name == "sustained":
+        from lab.sustained import command as sustained
+
+        return sustained.hosts(quick), sustained.choose
     if name in FIGURES:
         return 8 if quick else 40, lambda wanted: _figure(name, wanted)
-    known = ", ".join((*FIGURES, "coexist", "incast", "failures"))
+    known = ", ".join((*FIGURES, "coexist", "incast", "failures", "sustained"))
     raise UsageError(f"there is no {name}; choose from {known}")
 
 

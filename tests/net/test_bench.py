@@ -269,6 +269,9 @@ def test_burst__comes_at_equal_intervals_and_apart_is_apart(
     # At equal intervals: as many as were asked for, one more or less.
     assert 199 <= apart["completed"] + apart["failed"] <= 201
     assert apart["latency_ns"]["count"] == apart["completed"] and not apart["errors"]
+    # Nothing or one RPC was under way when somebody looked, or a few if it was late.
+    samples = result["backlog"]["samples"]
+    assert len(samples) == 250 and all(s % 20_100 == 0 for s in samples)
     assert rpcs["measured"] == rpcs["completed"] == result["latency_ns"]["count"] == 0
     assert result["config"]["burst"] is True
 
