@@ -93,7 +93,7 @@ def grids(results: Sequence[Measured]) -> None:
 def _row(r: Measured) -> list[str]:
     assert r.short
     return [
-        KINDS[r.cell.kind].title,
+        KINDS[r.cell.kind].brief,
         f"{r.cell.stream} %" if r.cell.stream else "–",
         f"{r.short.count:,}",
         _us(r.short.p50_ns),
@@ -114,11 +114,11 @@ def _by_size(mine: Sequence[Measured], name: str):  # noqa: ANN202 (rich is impo
         some = [r for r in mine if r.cell.kind == kind]
         columns += [some[0], some[-1]] if len(some) > 1 else some
     heads = [
-        f"{KINDS[r.cell.kind].brief},\n"
-        + (f"streams {r.cell.stream} %" if r.cell.stream else "no streams")
+        f"{KINDS[r.cell.kind].brief}\n" + (f"+ {r.cell.stream} %" if r.cell.stream else "alone")
         for r in columns
     ]
-    grid = table(f"all RPCs: {name.upper()} of the round trip", "bytes", "n", *heads)
+    title = f"all RPCs: {name.upper()} of the round trip, alone and beside the most streams"
+    grid = table(title, "bytes", "n", *heads)
     for number, tenth in enumerate(columns[0].tenths):
         low, high = format_bytes(tenth.size_low), format_bytes(tenth.size_high)
         grid.add_row(
