@@ -391,17 +391,25 @@ HOMA_PL_HOOK ssize_t sendfile64(int fd, int in, off64_t *offset, size_t count)
 			refuse(s);
 }
 
-/* A program that hears EINVAL reads and writes instead. */
 HOMA_PL_HOOK ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at,
 			    size_t count, unsigned int flags)
 {
 	struct homa_pl_sock *s = homa_pl_find(in);
 
-	if (is_kernels(s)) {
-		s = homa_pl_find(out);
-		if (is_kernels(s))
-			return HOMA_PL_REAL(splice)(in, in_at, out, out_at,
-						    count, flags);
-	}
-	return homa_pl_result(s, -EINVAL);
+	if (!is_kernels(s))
+		return s->tcp ? homa_pl_result(s,
+					       homa_pl_tcp_splice_out(s, in_at,
+								      out, out_at,
+								      count,
+								      flags)) :
+				refuse(s);
+	s = homa_pl_find(out);
+	if (!is_kernels(s))
+		return s->tcp ?
+			       homa_pl_result(s, homa_pl_tcp_splice_in(s, out_at,
+								       in, in_at,
+								       count,
+								       flags)) :
+			       refuse(s);
+	return HOMA_PL_REAL(splice)(in, in_at, out, out_at, count, flags);
 }

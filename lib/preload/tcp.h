@@ -202,6 +202,16 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 /** homa_pl_tcp_writev() - do what writev() does, for which no bytes are never an error. */
 ssize_t homa_pl_tcp_writev(struct homa_pl_sock *s, const struct iovec *iov,
 			   int n, int flags);
+/** homa_pl_tcp_splice_out(), homa_pl_tcp_splice_in() - do what splice() does from the socket to a
+ *  pipe, and from a pipe to the socket
+ * @at: the program's offset of the socket, which must be NULL, and @to_at or @from_at that of the
+ *	pipe, too. */
+ssize_t homa_pl_tcp_splice_out(struct homa_pl_sock *s, const off64_t *at,
+			       int to, const off64_t *to_at, size_t count,
+			       unsigned int flags);
+ssize_t homa_pl_tcp_splice_in(struct homa_pl_sock *s, const off64_t *at,
+			      int from, const off64_t *from_at, size_t count,
+			      unsigned int flags);
 ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 			     size_t count);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* What a stream is ready for, from the words of its slot. */
+#include "stream_fork.h"
 #include "stream_impl.h"
 
 /* As in Linux, a writer that had to wait may write when a third of the buffer is free. */
@@ -10,6 +11,16 @@ static bool is_writable(struct homa_stream *stream)
 
 	homa_stream_look_tx(stream, &view, &used);
 	return view.bytes && view.bytes >= used / 2;
+}
+
+size_t homa_stream_writable(struct homa_stream *stream)
+{
+	struct homa_stream_view view = { .bytes = 0 };
+	u32 used;
+
+	if (homa_stream_slot(stream))
+		homa_stream_look_tx(stream, &view, &used);
+	return view.bytes;
 }
 
 static unsigned int listener_ready(struct homa_stream *listener)

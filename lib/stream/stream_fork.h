@@ -97,6 +97,9 @@ void homa_streams_each(struct homa_streams *ctx,
  *  buffer grows, which it does when it is nearly full, this may be true for a moment. */
 bool homa_stream_is_full(struct homa_stream *stream);
 
+/** homa_stream_writable() - the bytes that homa_stream_write() would take now. */
+size_t homa_stream_writable(struct homa_stream *stream);
+
 /** homa_streams_settle() - wait until homad has heard of all listeners that were closed or shut
  *  down, and reset the connections that it had given them until then. */
 void homa_streams_settle(struct homa_streams *ctx);

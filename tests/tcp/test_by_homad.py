@@ -14,14 +14,14 @@ import test_echo
 from ways import PROGRAMS, Side, two_sides
 
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
-SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers")
+SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "splice")
 CASES = [
     case
     for subject in SUBJECTS
     for case in re.findall(
         r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
     )
-] + ["interrupted", "exec_cat", "exec_inherits", "spawn", "timeouts", *SHARED_PORTS]
+] + ["interrupted", "exec_cat", "exec_inherits", "spawn", "splice", "timeouts", *SHARED_PORTS]
 
 pytestmark = pytest.mark.skipif(
     not (PROGRAMS / "tcp_calls").exists(), reason="tcp_calls is not built"
@@ -39,7 +39,10 @@ def test_case(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None
     test_calls.test_calls(case, "v4", accelerated, tmp_path)
 
 
-@pytest.mark.parametrize("case", SHARED_PORTS)
+WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "splice"))]
+
+
+@pytest.mark.parametrize("case", WITHIN)
 def test_case__within_a_host(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
     server = accelerated[0]
     test_calls.test_calls(case, "v4", (server, server), tmp_path)
