@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""`./homa hw`: what the blocks of hw/rtl cost."""
+"""`./homa hw`: what the blocks of hw/rtl cost, and programs whose packets they carry."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 from lab.errors import LabError
 from lab.hw.blocks import BLOCKS
@@ -21,7 +23,27 @@ def main(arguments: list[str]) -> int:
     report.add_argument(
         "--width", "--size", type=int, action="append", help="data bits, or messages of grant*"
     )
+    demo = commands.add_parser(
+        "demo",
+        help="two hosts, RPCs through the Verilated card",
+        description="Two hosts, each with a Verilated homa_nic as its network card: an echo, then "
+        "messages of workload W4, of which every byte is checked, and the cards' counters before "
+        "and after (docs/hardware.md).",
+    )
+    demo.add_argument("--seconds", type=int, default=10, help="how long messages are sent (10)")
+    demo.add_argument("--wave", type=Path, metavar="FILE", help="waveform of the echo (VCD)")
+    demo.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=("lso", "lro", "rss"),
+        help="an offload that the cards do not have",
+    )
     args = parser.parse_args(arguments)
+    if args.command == "demo":
+        if not 1 <= args.seconds <= 3600:
+            parser.error("--seconds must be 1 to 3600")
+        return _guarded(lambda: _demo(args))
     unknown = [name for name in args.blocks if name not in BLOCKS]
     if unknown:
         parser.error(f"no block is called {unknown[0]}; there are {', '.join(BLOCKS)}")
@@ -29,11 +51,21 @@ def main(arguments: list[str]) -> int:
         for size in args.width or ():
             if size not in BLOCKS[name].sizes:
                 parser.error(f"the sizes of {name} are {', '.join(map(str, BLOCKS[name].sizes))}")
+    return _guarded(lambda: _report(args.blocks or list(BLOCKS), args.width or []))
+
+
+def _guarded(what: Callable[[], int]) -> int:
     try:
-        return _report(args.blocks or list(BLOCKS), args.width or [])
+        return what()
     except LabError as error:
         print(f"homa: {error}", file=sys.stderr)
         return error.exit_code
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from lab.hw import demo
+
+    return demo.main(demo.Options(args.seconds, args.wave, tuple(args.without)))
 
 
 def _report(names: list[str], widths: list[int]) -> int:

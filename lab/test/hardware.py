@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from lab.hw import environment
+from lab.errors import LabError
+from lab.hw import card, environment
 from lab.hw.blocks import BLOCKS, Block
 from lab.hw.formal import PROOFS
 from lab.hw.mutants import table
@@ -76,8 +77,19 @@ def _run(context: Context, names: list[str], all_of_it: bool) -> Tally:
         for label, wrong in pool.map(lambda case: case(), cases):
             _add(tally, label, wrong)
     if programs:
-        tally.add(python_tests.pytest(context, "hw", [], SMOKE_SECONDS, label="hw-card"))
+        tally.add(_programs(context))
     return tally
+
+
+def _programs(context: Context) -> Tally:
+    """The tests of programs over the card, which is compiled first."""
+    try:
+        env = {"HOMA_CARD": str(card.build())}
+    except LabError as error:
+        tally = Tally()
+        tally.fail("hw/card", str(error))
+        return tally
+    return python_tests.pytest(context, "hw", [], SMOKE_SECONDS, label="hw-card", env=env)
 
 
 def _add(tally: Tally, label: str, wrong: str) -> None:
