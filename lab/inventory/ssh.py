@@ -8,54 +8,32 @@ The wheels of requirements.txt are in a folder that only this process sees. It r
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from lab import wheels
 from lab.errors import LabError
 from lab.inventory.hosts import RealHost
 from lab.paths import BUILD, ROOT
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-_FOLDER = BUILD / "inventory"
 _PIP_S = 300
 CONNECT_S, SCRIPT_S = 15, 30
 _MOST = 100_000  # characters of a host's answer
 
 
 def site() -> Path:
-    """The folder with the wheels, made if need be by the machine's own pip; LabError. One process
-    makes it, the others wait."""
-    _FOLDER.mkdir(parents=True, exist_ok=True)
-    folder = _FOLDER / "site"
-    stamp = folder / ".requirements"
-    wanted = f"{sys.version}\n{_REQUIREMENTS.read_text()}"
-    with (_FOLDER / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not stamp.exists() or stamp.read_text() != wanted:
-            shutil.rmtree(folder, ignore_errors=True)
-            _install(folder)
-            stamp.write_text(wanted)
-    return folder
-
-
-def _install(folder: Path) -> None:
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--retries=1"]
-    words += ["--only-binary=:all:", "--timeout=30", "--disable-pip-version-check", "--no-input"]
-    words += ["--no-warn-script-location", "--target", str(folder), "-r", str(_REQUIREMENTS)]
+    """The folder with the wheels, made if need be; LabError."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=_PIP_S, check=False)
-        why = "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["nothing"])[-1]
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = str(error)
-    if why:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise LabError(f"pip cannot fetch asyncssh, which --inventory needs; it says: {why}")
+        return wheels.site(BUILD / "inventory", _REQUIREMENTS, _PIP_S)
+    except LabError as error:
+        raise LabError(
+            f"pip cannot fetch asyncssh, which --inventory needs; it says: {error}"
+        ) from None
 
 
 def ask(hosts: list[RealHost], scripts: dict[str, str]) -> dict[str, dict]:
@@ -63,7 +41,7 @@ def ask(hosts: list[RealHost], scripts: dict[str, str]) -> dict[str, dict]:
     script was sent and had ended; or {"problem"}."""
     question = {"hosts": [host.__dict__ for host in hosts], "scripts": scripts}
     done = subprocess.run(
-        [sys.executable, "-m", "lab.inventory.ssh"],
+        [wheels.PYTHON, "-m", "lab.inventory.ssh"],
         input=json.dumps(question),
         capture_output=True,
         text=True,
