@@ -21,7 +21,7 @@ PARALLEL = 2
 EVERYTHING = 1_000_000
 SMOKE_SECONDS = 1200
 SECONDS = 8 * 3600
-# What --only calls the tests of programs over the card.
+# What --hw --only calls the tests of programs over the card.
 CARD = "card"
 
 Case = Callable[[], tuple[str, str]]
