@@ -12,6 +12,7 @@
 #include "hook.h"
 #include "pl_signals.h"
 #include "tcp.h"
+#include "tcp_common.h"
 
 HOMA_PL_HOOK int close(int fd)
 {
@@ -120,19 +121,22 @@ static void set_nonblock(struct homa_pl_sock *s, bool on)
 {
 	homa_pl_tcp_change(s);
 	s->status = on ? O_NONBLOCK : 0;
+	if (s->tcp->listens)
+		homa_pl_tcp_store_listener(s);
 	homa_pl_tcp_changed(s);
 }
 
-/* Do F_GETFL and F_SETFL of a TCP socket. The kernel's flags of one that listens are not changed,
- * because it must never block in the kernel. */
+/* Do F_GETFL and F_SETFL of a TCP socket. One that listens must never block in the kernel. */
 static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 {
 	int rc;
 
 	if (cmd == F_SETFL)
 		set_nonblock(s, (int)(intptr_t)arg & O_NONBLOCK);
-	if (s->tcp->listens)
+	if (s->tcp->listens) {
+		homa_pl_tcp_fetch_listener(s);
 		return cmd == F_SETFL ? 0 : O_RDWR | s->status;
+	}
 	rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
 	return rc < 0 ? -errno : rc;
 }

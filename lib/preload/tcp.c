@@ -374,13 +374,15 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
-	int rc = 0, flags;
+	bool listened = tcp->listens && !tcp->stopped, fresh;
+	int rc = 0;
 
 	if (tcp->stream && !tcp->listens)
 		return -EINVAL;
 	if ((!tcp->stream || tcp->stopped) && homa_pl_streams() &&
 	    homa_pl_tcp_is_bound(fd) && !homa_pl_tcp_in_place(fd))
 		rc = listen_by_homad(s, fd, backlog);
+	fresh = tcp->listens && !listened;
 	/* -EACCES means that a rule forbids it. After any other error the kernel listens alone. */
 	if (rc == -EACCES)
 		return rc;
@@ -388,8 +390,8 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 	if (rc || !tcp->listens)
 		return rc;
 	/* The next connection may come from homad or the kernel, so no call may block in one. */
-	flags = HOMA_PL_REAL(fcntl)(fd, F_GETFL);
-	HOMA_PL_REAL(fcntl)(fd, F_SETFL, flags | O_NONBLOCK);
+	if (fresh)
+		homa_pl_tcp_store_listener(s);
 	homa_pl_tcp_moved(s);
 	return 0;
 }
@@ -499,10 +501,16 @@ int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		return homa_pl_kernel_accept(s, fd, addr, len, flags);
 	if (flags & ~TYPE_FLAGS)
 		return -EINVAL;
+	rc = accept_now(s, fd, addr, len, flags);
+	if (rc != -EAGAIN)
+		return rc;
+	homa_pl_tcp_fetch_listener(s);
+	if (s->status & O_NONBLOCK)
+		return rc;
 	until = homa_pl_until(s->rcvtimeo);
 	for (;;) {
 		rc = accept_now(s, fd, addr, len, flags);
-		if (rc != -EAGAIN || (s->status & O_NONBLOCK))
+		if (rc != -EAGAIN)
 			return rc;
 		rc = homa_pl_wait_for(s, HOMA_STREAM_IN, until);
 		if (rc)

@@ -5,11 +5,18 @@
  * together. A connection that was given to another process once has them in memory that both
  * share, and the fields of struct homa_pl_sock and struct homa_pl_tcp are copies, which each
  * call fetches anew. Changes are made under homa_pl_tcp_lock(), which fork() takes, too.
+ *
+ * A listener has the kernel's socket, whose open file description all these processes have. It
+ * never blocks in the kernel, so that whether the program wants it to is kept there in a flag that
+ * means nothing to a socket.
  */
 #include <fcntl.h>
+#include <sys/time.h>
+#include "real.h"
 #include "stream_fork.h"
 #include "tcp_common.h"
 
+#define WANTS_NONBLOCK O_APPEND
 #define NONBLOCK 1u
 #define SHUT_READ 2u
 #define SHUT_WRITE 4u
@@ -78,6 +85,34 @@ void homa_pl_tcp_store_common(struct homa_pl_sock *s)
 
 	if (common)
 		store(s, common);
+}
+
+void homa_pl_tcp_fetch_listener(struct homa_pl_sock *s)
+{
+	int flags = HOMA_PL_REAL(fcntl)(s->tcp->fd, F_GETFL);
+	struct timeval limit;
+	socklen_t size = sizeof(limit);
+
+	if (flags < 0)
+		return;
+	s->status = flags & WANTS_NONBLOCK ? O_NONBLOCK : 0;
+	if (!HOMA_PL_REAL(getsockopt)(s->tcp->fd, SOL_SOCKET, SO_RCVTIMEO,
+				      &limit, &size))
+		s->rcvtimeo = limit.tv_sec || limit.tv_usec ?
+				      limit.tv_sec * 1000000000ll +
+					      limit.tv_usec * 1000ll :
+				      -1;
+}
+
+void homa_pl_tcp_store_listener(const struct homa_pl_sock *s)
+{
+	int flags = HOMA_PL_REAL(fcntl)(s->tcp->fd, F_GETFL);
+
+	if (flags < 0)
+		return;
+	flags = (flags & ~WANTS_NONBLOCK) | O_NONBLOCK |
+		(s->status & O_NONBLOCK ? WANTS_NONBLOCK : 0);
+	HOMA_PL_REAL(fcntl)(s->tcp->fd, F_SETFL, flags);
 }
 
 static void share(struct homa_stream *stream)

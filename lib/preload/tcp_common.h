@@ -19,6 +19,10 @@ static inline void homa_pl_tcp_fetch(struct homa_pl_sock *s)
 }
 /** homa_pl_tcp_store_common() - let the other processes see them. */
 void homa_pl_tcp_store_common(struct homa_pl_sock *s);
+/** homa_pl_tcp_fetch_listener() - renew O_NONBLOCK and SO_RCVTIMEO of a socket that listens. */
+void homa_pl_tcp_fetch_listener(struct homa_pl_sock *s);
+/** homa_pl_tcp_store_listener() - let the other processes that have it see its O_NONBLOCK. */
+void homa_pl_tcp_store_listener(const struct homa_pl_sock *s);
 /** homa_pl_tcp_share_all() - make them common for all connections of @ctx, which another process is
  *  about to get. The caller has homa_pl_tcp_lock(). */
 void homa_pl_tcp_share_all(struct homa_streams *ctx);

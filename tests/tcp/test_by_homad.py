@@ -5,13 +5,14 @@ handlers, numbers that cannot be, calls that give up."""
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import test_calls
 import test_echo
-from ways import PROGRAMS, Side, two_sides
+from ways import PROGRAMS, Side, port, two_sides
 
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
 SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "splice")
@@ -39,13 +40,42 @@ def test_case(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None
     test_calls.test_calls(case, "v4", accelerated, tmp_path)
 
 
-WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "splice"))]
+WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "splice"))] + [
+    "tcp_info"
+]
 
 
 @pytest.mark.parametrize("case", WITHIN)
 def test_case__within_a_host(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
     server = accelerated[0]
     test_calls.test_calls(case, "v4", (server, server), tmp_path)
+
+
+PASSES = """
+import errno, socket, sys
+address, port = sys.argv[1], int(sys.argv[2])
+here, there = socket.socketpair()
+plain, listener = socket.socket(), socket.create_server((address, port))
+socket.send_fds(here, [b"x"], [plain.fileno(), 0])
+assert len(socket.recv_fds(there, 1, 2)[1]) == 2
+near = socket.create_connection((address, port))
+far, _ = listener.accept()
+for s in (listener, near, far):
+    try:
+        socket.send_fds(here, [b"x"], [0, s.fileno()])
+    except OSError as error:
+        assert error.errno == errno.EOPNOTSUPP, error
+    else:
+        raise AssertionError(s)
+near.sendall(b"goes on")
+assert far.recv(10) == b"goes on"
+"""
+
+
+def test_passing_a_socket__is_refused(accelerated: tuple[Side, Side]) -> None:
+    """Who receives it could do nothing with it, so who sends it hears that (SCM_RIGHTS)."""
+    server = accelerated[0]
+    server.run([sys.executable, "-c", PASSES, server.v4, port()])
 
 
 def test_echo__in_a_set_within_a_set(accelerated: tuple[Side, Side]) -> None:

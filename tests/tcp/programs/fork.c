@@ -232,6 +232,34 @@ static void fork_agrees__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* So it is for a listener. */
+static void fork_agrees_listener__server(struct tcp_end *end)
+{
+	struct timeval limit = { .tv_usec = 10000 }, none = { 0 };
+	int listener = tcp_listening(end, 4), on = 1;
+
+	IN_CHILD(tcp_nonblocking(listener, true));
+	EXPECT(is_nonblocking(listener));
+	FAILS(accept(listener, NULL, NULL), EAGAIN);
+	IN_CHILD(FAILS(accept(listener, NULL, NULL), EAGAIN);
+		 tcp_nonblocking(listener, false));
+	EXPECT(!is_nonblocking(listener));
+	IN_CHILD(MUST(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit,
+				 sizeof(limit))));
+	FAILS(accept(listener, NULL, NULL), EAGAIN);
+	MUST(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none)));
+	IN_CHILD(MUST(ioctl(listener, FIONBIO, &on)));
+	FAILS(accept(listener, NULL, NULL), EAGAIN);
+	on = 0;
+	MUST(ioctl(listener, FIONBIO, &on));
+	tcp_ready();
+	IN_CHILD(EXPECT(!is_nonblocking(listener));
+		 tcp_echo(tcp_accept(listener)));
+	tcp_close(listener);
+}
+
+#define fork_agrees_listener__client one__client
+
 /* A child shuts down, and its parent, which waits, hears of it. */
 static void fork_shuts_read__server(struct tcp_end *end)
 {
@@ -396,15 +424,10 @@ static void fork_in_send__server(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_fork_cases[] = {
-	TCP_CASE(fork_before_accept),
-	TCP_CASE(fork_outlives_parent),
-	TCP_CASE(fork_outlives_child),
-	TCP_CASE(fork_both_write),
-	TCP_CASE(fork_shuts),
-	TCP_CASE(fork_twice),
-	TCP_CASE(fork_in_send),
-	TCP_CASE(fork_agrees),
-	TCP_CASE(fork_shuts_read),
-	TCP_CASE(fork_shuts_write),
-	{ 0 },
+	TCP_CASE(fork_before_accept),	TCP_CASE(fork_outlives_parent),
+	TCP_CASE(fork_outlives_child),	TCP_CASE(fork_both_write),
+	TCP_CASE(fork_shuts),		TCP_CASE(fork_twice),
+	TCP_CASE(fork_in_send),		TCP_CASE(fork_agrees),
+	TCP_CASE(fork_agrees_listener), TCP_CASE(fork_shuts_read),
+	TCP_CASE(fork_shuts_write),	{ 0 },
 };
