@@ -175,6 +175,10 @@ ITEMS: tuple[Item, ...] = (
         "lab-failures", LAB, "failures", "What RPCs see when a host, a link or a buffer fails", _REAL,
         command="./homa lab run failures",
     ),
+    Item(
+        "lab-sustained", LAB, "sustained", "The highest load of W4 that is carried for long", _REAL,
+        command="./homa lab run sustained",
+    ),
 )  # fmt: skip
 
 
