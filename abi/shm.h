@@ -156,8 +156,8 @@ enum homa_ctl_op {
  * ticket and nobody would accept it. */
 #define HOMA_CTL_ALL_SEEN 4u
 
-/* struct homa_ctl_rings - how many entries each ring has; 0 in a request leaves the number
- * to homad. */
+/* struct homa_ctl_rings - how many entries each submission ring, the completion ring and the
+ * release ring have; 0 in a request leaves the number to homad. */
 struct homa_ctl_rings {
 	uint32_t submit, complete, release;
 };

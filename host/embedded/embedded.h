@@ -146,11 +146,14 @@ struct homa_emb_counters {
 /* struct homa_emb - an open embedded host. Its lock protects all members. */
 struct homa_emb {
 	struct homa_gate lock;
+	/* The way to the network, and what it says of itself. */
 	struct nic *nic;
 	const struct nic_info *info;
+	/* The engine with its only link and its only socket, made by homa_emb_open(). */
 	struct homa_engine *engine;
 	struct homa_link *link;
 	struct homa_sock *sock;
+	/* The context of whoever holds @lock. */
 	struct homa_ctx ctx;
 	/* True if peers are named by IP address and UDP port. */
 	bool encap;

@@ -126,7 +126,9 @@ struct homad_rings {
 /* struct homad_segment - a piece of shared memory in which the application writes what
  * is to be sent */
 struct homad_segment {
+	/* Where homad has mapped it. */
 	u8 *base;
+	/* Its size in bytes. */
 	u32 bytes;
 };
 

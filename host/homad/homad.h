@@ -83,8 +83,11 @@ struct homad_port {
 
 /* struct homad - the daemon */
 struct homad {
+	/* The settings that hold now. The slow path writes them. */
 	struct homad_config config;
+	/* The engine that all fast-path threads run; made at the start. */
 	struct homa_engine *engine;
+	/* How large @engine was made: its tables, and the bytes of ours in its objects. */
 	struct homa_limits limits;
 	/* Network devices, then UDP if it is served, then "local", the last. */
 	struct homad_port ports[HOMAD_MAX_PORTS + 1];
@@ -95,6 +98,7 @@ struct homad {
 	u32 num_threads;
 	/* The number of threads that take part, from the first; atomic. */
 	u32 num_active;
+	/* The time at which homad started, ns. */
 	u64 started_ns;
 	/* An eventfd by which the fast path tells that @dead or @wanting is not empty. */
 	int dead_fd;

@@ -44,6 +44,7 @@ enum { HOMAD_TRACE_CLIENT = 1 };
  * @rpc: the RPC's id at this end; of packets: as this end would call it, 0: none.
  * @kind: enum homad_trace_kind.
  * @port: index of the homad_port.
+ * @prio: of a packet, its priority, 0 to 7.
  * @flags: HOMAD_TRACE_CLIENT: in records of RPCs, this end is the client.
  * @captured: number of bytes of the packet behind the record.
  * @thread: index of the thread that wrote the record.
@@ -82,7 +83,8 @@ HOMA_STATIC_ASSERT(sizeof(struct homad_trace_record) == 80,
  *	a packet that are recorded.
  * @by_app: only @num_apps attachments, by id and Homa port; the slow path may
  *	change these while the fast path reads.
- * @by_peer: only this address. @port: 0 or a Homa port of either side.
+ *	@app: their ids. @app_port: their Homa ports.
+ * @by_peer: only the address @peer. @port: 0 or a Homa port of either side.
  */
 struct homad_trace_want {
 	bool packets, rpcs;

@@ -29,28 +29,41 @@ struct homad_app *homad_session_detach(struct homad_thread *t);
 /** homad_session_take() - make @t the home of @app. Returns 0 or a negative errno. */
 int homad_session_take(struct homad_thread *t, struct homad_app *app);
 
+/**
+ * struct homad_bind - a server port for an attachment; the slow path fills it
+ * @app: the attachment.
+ * @port: the Homa port that it shall get.
+ */
 struct homad_bind {
 	struct homad_app *app;
 	u16 port;
 };
-/** homad_session_bind() - @arg, a struct homad_bind, has the attachment and the server port
- *  that it shall get. Returns 0, -EINVAL (no server port) or -EADDRINUSE. */
+/** homad_session_bind() - do what @arg, a struct homad_bind, says. Returns 0, -EINVAL (no server
+ *  port) or -EADDRINUSE. */
 int homad_session_bind(struct homad_thread *t, void *arg);
 
+/**
+ * struct homad_listen - whether an attachment takes requests; the slow path fills it
+ * @app: the attachment.
+ * @port: in: the Homa port that it shall get; 0: it keeps its port. Out: the port that it has.
+ * @flags: bits of HOMA_CTL_LISTEN_*.
+ */
 struct homad_listen {
 	struct homad_app *app;
 	u16 port;
 	u32 flags;
 };
-/** homad_session_listen() - @arg, a struct homad_listen, has the attachment, bits of
- *  HOMA_CTL_LISTEN_*, and the port that it shall get; 0: it keeps its port. Afterwards @port is
- *  the port that it has. Returns 0, -EINVAL, -EADDRINUSE, or -ENOBUFS if too many share the
- *  port. */
+/** homad_session_listen() - do what @arg, a struct homad_listen, says. Returns 0, -EINVAL,
+ *  -EADDRINUSE, or -ENOBUFS if too many share the port. */
 int homad_session_listen(struct homad_thread *t, void *arg);
 
+/* struct homad_pool - another receive pool for an attachment; the slow path fills it */
 struct homad_pool {
+	/* The attachment. */
 	struct homad_app *app;
+	/* In: where homad has mapped the new pool. Out: the old pool. */
 	u8 *pool;
+	/* The size of @pool in bytes; in and out as there. */
 	size_t bytes;
 	/* The number of pages of @pool, from the first, that have memory behind them; 0
 	 * means all. */
@@ -64,7 +77,9 @@ struct homad_pool {
  *  received messages. */
 int homad_session_pool(struct homad_thread *t, void *arg);
 
+/* struct homad_back - how much of an attachment's memory may be used; the slow path fills it */
 struct homad_back {
+	/* The attachment. */
 	struct homad_app *app;
 	/* In: the number of pages of the pool, from the first, that shall be used. Out: the
 	 * number that are used, because pages that hold messages stay. */
@@ -78,7 +93,9 @@ struct homad_back {
  *  the fast path may touch from now on. Returns 0, or -ESHUTDOWN if the attachment closes. */
 int homad_session_back(struct homad_thread *t, void *arg);
 
+/* struct homad_wires - the process that an attachment changes to; the slow path fills it */
 struct homad_wires {
+	/* The attachment. */
 	struct homad_app *app;
 	/* In: the new process's pipes. Out: the pipes before, which the caller closes. */
 	int wake_fd, ready_fd;
@@ -106,13 +123,17 @@ int homad_session_shutdown(struct homad_thread *t, void *arg);
  *  it for an attachment that it has taken from homad.dead. */
 void homad_session_free(struct homad_app *app);
 
+/**
+ * struct homad_alive - a request whose client is asked for; the slow path fills it
+ * @app: the attachment that received the request.
+ * @token: the request's homa_cqe.token, as the application gave it: any value may come.
+ */
 struct homad_alive {
 	struct homad_app *app;
 	u64 token;
 };
-/** homad_session_alive() - @arg, a struct homad_alive, names a request by the token that its
- *  server knows. Returns 1 if the client still waits for the answer; 0 if not, or if there is no
- *  such request. */
+/** homad_session_alive() - @arg, a struct homad_alive, names a request. Returns 1 if its client
+ *  still waits for the answer; 0 if not, or if there is no such request. */
 int homad_session_alive(struct homad_thread *t, void *arg);
 
 /** homad_turn_of() - give @arg, a struct homad_app, one turn, for which its user pays as for any

@@ -65,6 +65,7 @@ void homad_streams_retry(struct homad_thread *t);
 
 /* ---- what the slow path asks for by homad_call() ---- */
 
+/* struct homad_streams_back - which slots of @streams may be used; the slow path fills it */
 struct homad_streams_back {
 	struct homad_streams *streams;
 	u32 backed; /* number of slots, from the first, that have memory */
@@ -72,7 +73,7 @@ struct homad_streams_back {
 
 /**
  * struct homad_grow - memory behind the buffers of @num slots; @from, @to: log2 of their
- * bytes before and after
+ * bytes before and after; @slot: the numbers of the slots of @streams
  */
 struct homad_grow {
 	struct homad_streams *streams;

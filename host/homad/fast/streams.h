@@ -208,6 +208,7 @@ void homad_streams_deliver(struct homad_thread *t);
 
 /* ---- what the slow path asks for by homad_call() ---- */
 
+/* struct homad_streams_open - streams that an attachment gets; the slow path fills it */
 struct homad_streams_open {
 	struct homad_app *app;
 	struct homad_streams *streams;

@@ -102,7 +102,9 @@ void homad_polled_init(struct homad_polled *user);
 
 /* struct homad_thread - a fast-path thread */
 struct homad_thread {
+	/* The daemon. */
 	struct homad *d;
+	/* Its place in homad.threads. */
 	u32 index;
 	/* The number of the processor that the thread stays on; -1 if it may use any. */
 	int core;

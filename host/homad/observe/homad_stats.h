@@ -91,9 +91,13 @@ struct homad_port_stats {
 };
 
 struct homad_stats {
+	/* The time at which the copy was made, ns. */
 	u64 now_ns;
+	/* The numbers of entries of @threads and @ports that are used. */
 	u32 num_threads, num_ports;
+	/* What each fast-path thread counts. */
 	struct homad_thread_stats threads[HOMAD_MAX_THREADS];
+	/* What each port counts, in the order of homad.ports. */
 	struct homad_port_stats ports[HOMAD_MAX_PORTS + 1];
 	/* @engine, @tcp, @counters and @latency are sums over the threads. */
 	u64 engine[HOMA_M_COUNT];

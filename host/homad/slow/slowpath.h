@@ -84,7 +84,9 @@ struct homad_slow {
 
 /* struct homad_attached - the slow path's record of an attachment */
 struct homad_attached {
+	/* Its place in homad_slow.apps. */
 	struct homa_list list;
+	/* The attachment, as the fast path knows it. */
 	struct homad_app *app;
 	/* The time at which it attached, ns. */
 	u64 since_ns;

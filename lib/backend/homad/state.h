@@ -34,6 +34,8 @@ struct homa_svc_state_head {
 	u64 bytes;
 	/* libhoma's number of the handle, which names of requests contain. */
 	u64 serial;
+	/* Members of struct homa_svc and struct homa_svc_att that have the same names, at the
+	 * time of homa_export(). */
 	u64 numbers, order, rx_bytes, failed, pieces_taken, pieces_released;
 	u32 generation, fresh, cq_head, release_tail, release_shown, sqs, listen;
 	u16 bound;
