@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The engine compiled by the kernel's own build over engine/plat/kernel, for
-each set of kernel headers that is installed. Compiled, not linked: what is
-tested here is that the engine compiles alone; homa.ko is built by lab/vm."""
+"""The engine compiled by the kernel's own build over engine/plat/kernel, and the files of
+homa.ko around it, for each set of kernel headers that is installed. Compiled, not linked:
+what is tested here is that the engine compiles alone, and that a change which breaks the
+module is noticed without a virtual machine; homa.ko is built and run by lab/vm."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from source import ENGINE_FOLDERS, Skip, Tree
@@ -34,6 +36,16 @@ def check_kernel(tree: Tree) -> list[str]:
         raise Skip("there is no engine/plat/kernel/homa_plat.h")
     if not tree.engine_sources():
         raise Skip("there is no engine source yet")
+    return _against_all(tree, _compile_engine)
+
+
+def check_module(tree: Tree) -> list[str]:
+    if not (tree.root / "host/kernel/Kbuild").exists():
+        raise Skip("there is no host/kernel/Kbuild")
+    return _against_all(tree, _compile_module)
+
+
+def _against_all(tree: Tree, compile_it: Callable[[Tree, Path, Path], list[str]]) -> list[str]:
     if not shutil.which("make"):
         raise Skip("there is no make")
     headers = header_trees()
@@ -41,36 +53,51 @@ def check_kernel(tree: Tree) -> list[str]:
         raise Skip("no kernel headers in /lib/modules/*/build or /usr/src/linux-headers-*")
     problems = []
     for kernel in headers:
-        problems += [f"{kernel.name}: {p}" for p in compile_against(tree, kernel)]
+        # The kernel's build writes beside the sources, so it gets a copy.
+        with tempfile.TemporaryDirectory(prefix="homa-kbuild-") as scratch:
+            found = compile_it(tree, kernel, Path(scratch))
+        problems += [f"{kernel.name}: {p}" for p in found]
     return problems
 
 
-def compile_against(tree: Tree, kernel: Path) -> list[str]:
-    with tempfile.TemporaryDirectory(prefix="homa-kbuild-") as scratch:
-        module = Path(scratch)
-        # The kernel's build writes beside the sources, so it gets a copy.
-        shutil.copytree(tree.root / "engine", module / "engine")
-        objects = [tree.name(s)[: -len(".c")] + ".o" for s in tree.engine_sources()]
-        folders = ["plat/kernel", *ENGINE_FOLDERS]
-        includes = " ".join(f"-I$(src)/engine/{f}" for f in folders)
-        (module / "Kbuild").write_text(
-            f"ccflags-y := {includes} {CFLAGS}\n"
-            "obj-m := homa_purity.o\n"
-            f"homa_purity-y := {' '.join(objects)}\n"
-        )
-        done = subprocess.run(
-            ["make", "-j2", "-C", str(kernel), f"M={module}", *objects],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-        if done.returncode == 0:
-            missing = [o for o in objects if not (module / o).exists()]
-            return [f"make built no {o}" for o in missing]
-        errors = [
-            line.replace(f"{module}/", "")
-            for line in done.stderr.splitlines()
-            if ": error:" in line or "fatal error" in line
-        ]
-        return errors[:20] or [done.stderr.strip()[-2000:]]
+def _compile_engine(tree: Tree, kernel: Path, module: Path) -> list[str]:
+    shutil.copytree(tree.root / "engine", module / "engine")
+    objects = [tree.name(s)[: -len(".c")] + ".o" for s in tree.engine_sources()]
+    folders = ["plat/kernel", *ENGINE_FOLDERS]
+    includes = " ".join(f"-I$(src)/engine/{f}" for f in folders)
+    (module / "Kbuild").write_text(
+        f"ccflags-y := {includes} {CFLAGS}\n"
+        "obj-m := homa_purity.o\n"
+        f"homa_purity-y := {' '.join(objects)}\n"
+    )
+    return _make(kernel, module, objects)
+
+
+def _compile_module(tree: Tree, kernel: Path, module: Path) -> list[str]:
+    """The module's own files, its tests inside the kernel too; the engine's are compiled above."""
+    shutil.copytree(tree.root / "host/kernel", module, dirs_exist_ok=True)
+    for folder in ("engine", "abi"):
+        if (tree.root / folder).exists():
+            shutil.copytree(tree.root / folder, module / folder)
+    own = tree.root / "host/kernel"
+    objects = [str(f.relative_to(own).with_suffix(".o")) for f in sorted(own.rglob("*.c"))]
+    return _make(kernel, module, objects, "HOMA_KUNIT=y", "KCFLAGS=-Werror", "W=1")
+
+
+def _make(kernel: Path, module: Path, objects: list[str], *arguments: str) -> list[str]:
+    done = subprocess.run(
+        ["make", "-j2", "-C", str(kernel), f"M={module}", *arguments, *objects],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    if done.returncode == 0:
+        missing = [o for o in objects if not (module / o).exists()]
+        return [f"make built no {o}" for o in missing]
+    errors = [
+        line.replace(f"{module}/", "")
+        for line in done.stderr.splitlines()
+        if ": error:" in line or "fatal error" in line
+    ]
+    return errors[:20] or [done.stderr.strip()[-2000:]]

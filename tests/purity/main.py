@@ -82,6 +82,7 @@ def checks() -> dict[str, Check]:
     found["tests__every_test_asserts"] = audit.check_tests_assert
     found["tests__every_file_is_run"] = audit.check_tests_listed
     found["kernel__headers_compile"] = kernel.check_kernel
+    found["kernel__module_compiles"] = kernel.check_module
     return found
 
 

@@ -531,6 +531,15 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         kernel.check_kernel,
         "no_such_function",
     ),
+    "kernel_module_compile": (
+        {
+            "host/kernel/Kbuild": "obj-m := homa.o\nhoma-y := bad.o\n",
+            "host/kernel/bad.c": "int homak_bad(void);\nint homak_bad(void)\n{\n"
+            "\treturn homak_no_such();\n}\n",
+        },
+        kernel.check_module,
+        "homak_no_such",
+    ),
 }
 
 
