@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The attach socket's protocol (abi/shm.h) for tests that speak it themselves, well or badly."""
+"""The attach socket's protocol (abi/shm_ctl.h) for tests that speak it themselves, well or badly."""
 
 from __future__ import annotations
 
