@@ -22,9 +22,9 @@ static bool is_at(const struct tas_listener *l, const u8 *local, u16 port)
 	return l->port == port && !memcmp(l->local, local, sizeof(l->local));
 }
 
-/* The listener number @skip (0: the first one) of those at exactly this address and port. */
+/* Returns the first listener at exactly this address and port, or NULL. */
 static struct tas_listener *listener_of(struct tas_engine *engine,
-					const u8 *local, u16 port, u32 skip)
+					const u8 *local, u16 port)
 {
 	struct homa_list *node, *head = listen_bucket(engine, port);
 
@@ -32,7 +32,7 @@ static struct tas_listener *listener_of(struct tas_engine *engine,
 		struct tas_listener *l =
 			homa_container_of(node, struct tas_listener, node);
 
-		if (is_at(l, local, port) && !skip--)
+		if (is_at(l, local, port))
 			return l;
 	}
 	return NULL;
@@ -46,13 +46,20 @@ static struct tas_listener *one_of(struct tas_engine *engine,
 {
 	struct homa_list *node, *head = listen_bucket(engine, first->port);
 	u64 hash = tas_hash(engine, pair);
-	u32 num = 0;
+	u32 num = 0, skip;
 
 	homa_list_for_each(node, head)
 		num += is_at(homa_container_of(node, struct tas_listener, node),
 			     first->local, first->port);
-	return listener_of(engine, first->local, first->port,
-			   (u32)(hash * num >> 32));
+	skip = (u32)(hash * num >> 32);
+	homa_list_for_each(node, head) {
+		struct tas_listener *l =
+			homa_container_of(node, struct tas_listener, node);
+
+		if (is_at(l, first->local, first->port) && !skip--)
+			return l;
+	}
+	return first;
 }
 
 struct tas_listener *tas_find_listener(struct tas_engine *engine,
@@ -61,15 +68,15 @@ struct tas_listener *tas_find_listener(struct tas_engine *engine,
 	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
 	bool v4 = !memcmp(pair->local, any_v4, 12);
 	struct tas_listener *l =
-		listener_of(engine, pair->local, pair->local_port, 0);
+		listener_of(engine, pair->local, pair->local_port);
 
 	if (!l && v4)
-		l = listener_of(engine, any_v4, pair->local_port, 0);
+		l = listener_of(engine, any_v4, pair->local_port);
 	if (!l)
-		l = listener_of(engine, any, pair->local_port, 0);
+		l = listener_of(engine, any, pair->local_port);
 	if (l && l->v6_only && v4)
 		return NULL;
-	return l && l->reuse ? one_of(engine, l, pair) : l;
+	return unlikely(l && l->reuse) ? one_of(engine, l, pair) : l;
 }
 
 bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair)
@@ -80,7 +87,7 @@ bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair)
 int tas_listen(struct tas_engine *engine, struct tas_listener *listener)
 {
 	const struct tas_listener *other =
-		listener_of(engine, listener->local, listener->port, 0);
+		listener_of(engine, listener->local, listener->port);
 
 	/* All that share an address and a port agree to that, so the first one speaks for all,
 	 * also about v6_only. */
