@@ -141,8 +141,7 @@ struct afxdp_prog {
  * @slept: true from nic_arm() to the next nic_rx(): the thread may have slept.
  * @armed: true if the AF_XDP sockets are in the epoll set.
  * @armed_for_room: true if they are there for room to send, too.
- * @armed_packets: the number of packets received while they were there, since the last
- *	nic_arm().
+ * @armed_packets: the number of packets received since the last nic_arm().
  * @ctl_calls: the number of calls until the slow side is looked at again.
  * @ctl_ms: the time at which that was last done, in ms.
  * @adapt_ms: the time at which the fill rings were last adapted, in ms.

@@ -198,15 +198,15 @@ static bool rx_waiting(struct afxdp *x)
 	return false;
 }
 
-/* The descriptors of the slow side are always in the set: while something waits there, the
- * thread does not sleep, and CTL_MS later at most it is looked at. */
+/* The descriptors of the slow side are always in the set. While something waits there the
+ * thread does not sleep; so it is looked at if the last sleep has brought no packet. */
 bool afxdp_arm(struct nic *nic)
 {
 	struct afxdp *x = afxdp_of(nic);
 	bool for_room = false;
 
 	afxdp_flush(nic);
-	if (x->paths.changed)
+	if (x->paths.changed || !x->armed_packets)
 		slow_side(x);
 	for (u32 i = 0; i < x->n_queues; i++) {
 		struct afxdp_queue *q = &x->q[i];

@@ -199,10 +199,11 @@ static void look_at_slow_side(struct afxdp *x)
 
 /* An AF_XDP socket in the epoll set costs some work for each packet, and two system calls
  * when it goes and comes back. So it stays there if the thread sleeps again soon. */
-static void stay_armed(struct afxdp *x, u32 packets)
+static void note_packets(struct afxdp *x, u32 packets)
 {
 	x->armed_packets += packets;
-	if (x->armed_for_room || x->armed_packets > MANY_PACKETS)
+	if (unlikely(x->armed) &&
+	    (x->armed_for_room || x->armed_packets > MANY_PACKETS))
 		afxdp_disarm(x);
 }
 
@@ -232,8 +233,7 @@ int afxdp_rx(struct nic *nic, struct nic_rx *pkts, int n)
 		got += rx_queue(x, q, pkts + got, n - got);
 		refill(x, q);
 	}
-	if (x->armed)
-		stay_armed(x, (u32)got);
+	note_packets(x, (u32)got);
 	return got;
 }
 

@@ -4,6 +4,7 @@ is in docs/testing.md; the way over UDP has test_bulk.py."""
 
 from __future__ import annotations
 
+import sys
 import time
 
 from homad import PATIENT, PROGRAMS, Host, Settings, needs_homad, needs_root, one_host, two_hosts
@@ -123,6 +124,32 @@ def test_sleep__afxdp_stays_ready_for_the_next_one() -> None:
         calls = of_port(b, "afxdp", "nic_syscalls") - of_port(b, "afxdp", "nic_tx_packets") - calls
         # One look at the slow side in a millisecond; to go to sleep and to wake took four.
         assert calls < 2 * (count(b, "blocks") - sleeps)
+
+
+STRANGER = """
+import socket, struct, sys, time
+quoted = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 84, 1, 0, 64, 146, 0, *map(socket.inet_aton, sys.argv[1:3]))
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+body = struct.pack("!BBHI", 3, 1, 0, 0) + quoted + bytes(64)
+words = struct.unpack(f"!{len(body) // 2}H", body)
+total = sum(words)
+total = (total & 0xffff) + (total >> 16)
+body = body[:2] + struct.pack("!H", 0xffff & ~total) + body[4:]
+for _ in range(int(sys.argv[3])):
+    raw.sendto(body, (sys.argv[1], 0))
+    time.sleep(0.001)
+"""
+
+
+def test_sleep__that_a_stranger_ends_is_one_again_at_once() -> None:
+    """ICMP errors about packets of Homa wake the thread. It takes them and sleeps."""
+    errors = 1000
+    with two_hosts(PATIENT) as (a, b):
+        rounds, sleeps = count(a, "rounds"), count(a, "blocks")
+        b.run([sys.executable, "-c", STRANGER, a.v4, b.v4, str(errors)])
+        # When only a clock of 4 ms had it look at them, there were 1,500 rounds for an error.
+        assert 0 < count(a, "blocks") - sleeps < 3 * errors
+        assert count(a, "rounds") - rounds < 50 * errors
 
 
 def test_yields__of_a_program_that_only_asks() -> None:
