@@ -197,8 +197,10 @@ static int give_info(struct homa_pl_sock *s, void *value, socklen_t *len)
 		return rc;
 	info.tcpi_state = (uint8_t)homa_pl_tcp_state(s);
 	info.tcpi_snd_mss = info.tcpi_rcv_mss = facts.mss;
-	/* Within this host it is less than a microsecond; 0 would mean that it is not known. */
-	info.tcpi_rtt = facts.rtt_us || rc ? facts.rtt_us : 1;
+	info.tcpi_rtt = facts.rtt_us;
+	/* A round trip within this host takes less than a microsecond, but 0 means unknown. */
+	if (!rc && !facts.rtt_us)
+		info.tcpi_rtt = 1;
 	info.tcpi_snd_cwnd = facts.mss ? facts.cwnd / facts.mss : 0;
 	info.tcpi_total_retrans = facts.retransmits;
 	return copy_out(value, len, &info, sizeof(info));

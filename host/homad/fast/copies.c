@@ -26,12 +26,6 @@ void homad_copies_limit(struct homad *d)
 	HOMA_WRITE_ONCE(d->copies_easy, homa_min_u64(of_user, of_all / 2));
 }
 
-u64 homad_copies_of_all(const struct homad *d)
-{
-	return homa_plat_alone ? HOMA_READ_ONCE(d->threads[0]->bufs.used) :
-				 HOMA_READ_ONCE(d->bytes.copies);
-}
-
 /* Adds @bytes to the account of the user and that of all. A thread that is the only one
  * needs no atomic additions, and its own buffers are those of all users. */
 static inline void account(struct homad_thread *t, struct homad_app *app,
@@ -51,8 +45,13 @@ static inline void account(struct homad_thread *t, struct homad_app *app,
 
 static inline u64 used_by_all(const struct homad_thread *t)
 {
-	return homa_plat_alone ? t->bufs.used :
+	return homa_plat_alone ? HOMA_READ_ONCE(t->bufs.used) :
 				 HOMA_READ_ONCE(t->d->bytes.copies);
+}
+
+u64 homad_copies_of_all(const struct homad *d)
+{
+	return used_by_all(d->threads[0]);
 }
 
 /* May a user who has @mine bytes of what all have @all of have that, if all may have
