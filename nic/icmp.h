@@ -63,14 +63,16 @@ int nic_icmp_open(struct nic_icmp *icmp, bool receive);
 void nic_icmp_take_tcp(const struct nic_icmp *icmp);
 void nic_icmp_close(struct nic_icmp *icmp);
 
+/** nic_icmp_ours - a function that says whether we sent what an error quotes */
+typedef bool (*nic_icmp_ours)(void *arg, const struct nic_error *error);
+
 /**
  * nic_icmp_receive() - read waiting errors into @q
  * @ours: is called with @arg and says whether we sent what is quoted.
  * Returns the number of errors that were put into @q.
  */
 int nic_icmp_receive(struct nic_icmp *icmp, struct nic_errq *q,
-		     bool (*ours)(void *arg, const struct nic_error *error),
-		     void *arg);
+		     nic_icmp_ours ours, void *arg);
 
 /**
  * nic_icmp_touch() - send @hop an echo request through the kernel

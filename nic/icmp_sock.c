@@ -145,8 +145,7 @@ static int receive_one(int fd, bool v6, struct nic_error *error)
 }
 
 int nic_icmp_receive(struct nic_icmp *icmp, struct nic_errq *q,
-		     bool (*ours)(void *arg, const struct nic_error *error),
-		     void *arg)
+		     nic_icmp_ours ours, void *arg)
 {
 	int taken = 0;
 

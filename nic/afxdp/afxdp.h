@@ -13,10 +13,7 @@
 
 #include <xdp/xsk.h>
 
-#include "icmp.h"
-#include "loop.h"
-#include "nic_backend.h"
-#include "path.h"
+#include "ether.h"
 
 /* The oldest kernel headers that we build against do not have these. */
 #ifndef XDP_USE_SG
@@ -101,10 +98,7 @@ struct afxdp_prog {
 
 /**
  * struct afxdp - the backend
- * @nic: the part that nic.c knows.
- * @netif: our interface.
- * @bound: our only address, if @has_bound.
- * @has_bound: true if one address was named when the nic was opened.
+ * @eth: what it shares with other backends.
  * @last_dst: the address of ours that the last packet was for; unspecified when
  *	addresses have changed.
  * @last_src: the sender of the last packet.
@@ -133,24 +127,14 @@ struct afxdp_prog {
  * @jumbo_free: a stack of the unused slots.
  * @n_jumbo_free: the number of unused slots.
  * @prog: the XDP program.
- * @rtnl: the netlink sockets.
- * @paths: the ways to peers.
- * @icmp: the sockets for ICMP.
- * @loop: the packets to ourselves.
- * @epfd: an epoll set, by which a thread sleeps.
  * @slept: true from nic_arm() to the next nic_rx(): the thread may have slept.
  * @armed: true if the AF_XDP sockets are in the epoll set.
  * @armed_for_room: true if they are there for room to send, too.
  * @armed_packets: the number of packets received since the last nic_arm().
- * @ctl_calls: the number of calls until the slow side is looked at again.
- * @ctl_ms: the time at which that was last done, in ms.
  * @adapt_ms: the time at which the fill rings were last adapted, in ms.
  */
 struct afxdp {
-	struct nic nic;
-	struct nic_netif netif;
-	struct homa_addr bound;
-	bool has_bound;
+	struct nic_ether eth;
 	struct homa_addr last_dst;
 	struct homa_addr last_src;
 	bool several;
@@ -177,23 +161,16 @@ struct afxdp {
 	u16 jumbo_free[AFXDP_JUMBO_SLOTS];
 	u32 n_jumbo_free;
 	struct afxdp_prog prog;
-	struct nic_rtnl rtnl;
-	struct nic_paths paths;
-	struct nic_icmp icmp;
-	struct nic_loop loop;
-	int epfd;
 	bool slept;
 	bool armed;
 	bool armed_for_room;
 	u32 armed_packets;
-	u32 ctl_calls;
-	u64 ctl_ms;
 	u64 adapt_ms;
 };
 
 static inline struct afxdp *afxdp_of(struct nic *nic)
 {
-	return homa_container_of(nic, struct afxdp, nic);
+	return homa_container_of(nic, struct afxdp, eth.nic);
 }
 
 /* afxdp_prog.c */
@@ -237,16 +214,10 @@ void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 
 /* afxdp_ctl.c */
 int afxdp_ctl_open(struct afxdp *x, char *err, size_t errlen);
-void afxdp_ctl_close(struct afxdp *x);
 void afxdp_ctl_poll(struct afxdp *x);
 void afxdp_ctl_addresses(struct afxdp *x);
-int afxdp_errors(struct nic *nic, struct nic_error *errors, int n);
-void afxdp_port_unreachable(struct nic *nic, const struct nic_rx *pkt);
 bool afxdp_arm(struct nic *nic);
 void afxdp_disarm(struct afxdp *x);
-int afxdp_fd(const struct nic *nic);
-void afxdp_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu);
-int afxdp_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 
 /* The number of calls of nic_rx() after which the slow side is looked at. */
 #define AFXDP_CTL_CALLS 64

@@ -22,7 +22,7 @@ static void close_all(struct afxdp *x)
 	for (u32 i = 0; i < x->n_queues; i++)
 		if (x->q[i].claim >= 0)
 			close(x->q[i].claim);
-	afxdp_ctl_close(x);
+	nic_ether_close(&x->eth);
 	free(x);
 }
 
@@ -36,7 +36,7 @@ static void update_stats(struct nic *nic)
 {
 	struct afxdp *x = afxdp_of(nic);
 
-	nic->stats.kernel_asked = x->paths.asked;
+	nic->stats.kernel_asked = x->eth.paths.asked;
 	for (u32 i = 0; i < x->n_queues; i++) {
 		struct xdp_statistics s;
 		socklen_t len = sizeof(s);
@@ -57,21 +57,15 @@ static int afxdp_tcp_port(struct nic *nic, u16 port, bool on)
 	struct afxdp *x = afxdp_of(nic);
 
 	if (!__atomic_exchange_n(&x->takes_tcp, true, __ATOMIC_RELAXED))
-		nic_icmp_take_tcp(&x->icmp);
+		nic_icmp_take_tcp(&x->eth.icmp);
 	for (u32 i = 0; i < x->n_queues; i++)
 		afxdp_prog_port(&x->prog, x->q[i].id, port, on);
 	return 0;
 }
 
-static void afxdp_ask_by(struct nic *nic, nic_way_asker ask, void *arg)
-{
-	afxdp_of(nic)->paths.ask = ask;
-	afxdp_of(nic)->paths.ask_arg = arg;
-}
-
 static void afxdp_learn(struct nic *nic, const struct nic_way *way)
 {
-	nic_path_learn(&afxdp_of(nic)->paths, way);
+	nic_path_learn(&nic_ether_of(nic)->paths, way);
 	afxdp_flush(nic);
 }
 
@@ -79,7 +73,7 @@ static int afxdp_source(struct nic *nic, const struct homa_addr *dst,
 			struct homa_addr *src)
 {
 	static const struct homa_addr none;
-	struct nic_path *path = nic_path_find(&afxdp_of(nic)->paths, dst);
+	struct nic_path *path = nic_path_find(&nic_ether_of(nic)->paths, dst);
 
 	if (!path || path->state == NIC_PATH_FAILED ||
 	    path->state == NIC_PATH_LOCAL)
@@ -90,12 +84,6 @@ static int afxdp_source(struct nic *nic, const struct homa_addr *dst,
 	return 0;
 }
 
-static bool afxdp_has_address(const struct nic *nic, const struct homa_addr *addr)
-{
-	return nic_netif_has(&homa_container_of(nic, const struct afxdp, nic)->netif,
-			     addr);
-}
-
 static const struct nic_ops afxdp_ops = {
 	.close = afxdp_close,
 	.rx = afxdp_rx,
@@ -103,82 +91,39 @@ static const struct nic_ops afxdp_ops = {
 	.tx_room = afxdp_tx_room,
 	.tx = afxdp_tx,
 	.flush = afxdp_flush,
-	.errors = afxdp_errors,
-	.port_unreachable = afxdp_port_unreachable,
-	.fd = afxdp_fd,
+	.errors = nic_ether_errors,
+	.port_unreachable = nic_ether_port_unreachable,
+	.fd = nic_ether_fd,
 	.arm = afxdp_arm,
-	.believe_mtu = afxdp_believe_mtu,
-	.route = afxdp_route,
-	.ask_by = afxdp_ask_by,
+	.believe_mtu = nic_ether_believe_mtu,
+	.route = nic_ether_route,
+	.ask_by = nic_ether_ask_by,
 	.learn = afxdp_learn,
 	.tcp_port = afxdp_tcp_port,
 	.source = afxdp_source,
-	.has_address = afxdp_has_address,
+	.has_address = nic_ether_has_address,
 	.update_stats = update_stats,
 };
-
-static int check_netif(struct afxdp *x, char *err, size_t errlen)
-{
-	const struct nic_netif *netif = &x->netif;
-
-	if (!netif->ethernet)
-		return nic_fail(err, errlen, -EOPNOTSUPP,
-				"%s is not an Ethernet interface; use UDP (HOMA_VIA=udp)",
-				netif->name);
-	if (!netif->up)
-		return nic_fail(err, errlen, -ENETDOWN,
-				"%s is down; bring it up with: ip link set %s up",
-				netif->name, netif->name);
-	if (netif->mtu < NIC_MIN_MTU)
-		return nic_fail(err, errlen, -EINVAL,
-				"the MTU of %s is %u, Homa needs at least %u; raise it with: ip link set %s mtu 1500",
-				netif->name, netif->mtu, NIC_MIN_MTU,
-				netif->name);
-	if (!netif->n_addrs)
-		return nic_fail(err, errlen, -EADDRNOTAVAIL,
-				"%s has no IP address; give it one with: ip address add ADDRESS/LENGTH dev %s",
-				netif->name, netif->name);
-	return 0;
-}
-
-static int set_address(struct afxdp *x, const char *text, char *err, size_t errlen)
-{
-	if (!text) {
-		x->nic.info.address = x->netif.addrs[0];
-		return 0;
-	}
-	if (nic_addr_parse(text, &x->bound))
-		return nic_fail(err, errlen, -EINVAL,
-				"\"%s\" is not a numeric IPv4 or IPv6 address",
-				text);
-	if (!nic_netif_has(&x->netif, &x->bound))
-		return nic_fail(err, errlen, -EADDRNOTAVAIL,
-				"%s does not have the address %s",
-				x->netif.name, text);
-	x->has_bound = true;
-	x->nic.info.address = x->bound;
-	return 0;
-}
 
 static int size_frames(struct afxdp *x, const struct nic_config *config,
 		       char *err, size_t errlen)
 {
-	u32 wire = x->netif.mtu + NIC_ETH_HLEN;
+	u32 wire = x->eth.netif.mtu + NIC_ETH_HLEN;
 	u32 rx_share;
 
-	if (!x->netif.rx_queues)
-		x->netif.rx_queues = 1;
-	if (config->queue >= x->netif.rx_queues ||
-	    config->queues > x->netif.rx_queues - config->queue)
+	if (!x->eth.netif.rx_queues)
+		x->eth.netif.rx_queues = 1;
+	if (config->queue >= x->eth.netif.rx_queues ||
+	    config->queues > x->eth.netif.rx_queues - config->queue)
 		return nic_fail(err, errlen, -EINVAL,
 				"%s has %u queue%s, numbered from 0",
-				x->netif.name, x->netif.rx_queues,
-				x->netif.rx_queues == 1 ? "" : "s");
+				x->eth.netif.name, x->eth.netif.rx_queues,
+				x->eth.netif.rx_queues == 1 ? "" : "s");
 	/* A queue that nobody serves would lose the peers whose packets the
 	 * device sends there. */
 	x->n_queues = config->queues ?
 			      config->queues :
-			      homa_min_u32(x->netif.rx_queues - config->queue,
+			      homa_min_u32(x->eth.netif.rx_queues - config->queue,
 					   AFXDP_QUEUES_MAX);
 	if (x->n_queues > AFXDP_QUEUES_MAX)
 		return nic_fail(err, errlen, -EINVAL,
@@ -188,7 +133,7 @@ static int size_frames(struct afxdp *x, const struct nic_config *config,
 	/* The kernel puts up to 342 bytes behind a packet (skb_shared_info). */
 	x->multi_buffer = wire + AFXDP_HEADROOM + 342 > 4096;
 	x->homa_max = x->multi_buffer ? wire : x->frame_size - AFXDP_HEADROOM;
-	x->units = x->netif.virtual_device && config->mode != 3;
+	x->units = x->eth.netif.virtual_device && config->mode != 3;
 	rx_share = x->n_queues * AFXDP_RING;
 	x->frames = config->frames ? config->frames :
 				     rx_share + x->n_queues * 2 * AFXDP_TX_RING;
@@ -213,11 +158,11 @@ static int open_mode(struct afxdp *x, const struct nic_config *config,
 
 	if (rc)
 		return rc;
-	rc = afxdp_prog_attach(&x->prog, &x->netif, generic, err, errlen);
+	rc = afxdp_prog_attach(&x->prog, &x->eth.netif, generic, err, errlen);
 	if (!rc && x->prog.shared && x->prog.generic != generic && config->mode) {
 		rc = nic_fail(err, errlen, -EBUSY,
 			      "another process serves %s in %s mode; use the same",
-			      x->netif.name,
+			      x->eth.netif.name,
 			      x->prog.generic ? "generic" : "native");
 		afxdp_prog_detach(&x->prog);
 	}
@@ -248,7 +193,7 @@ static int choose_mode(struct afxdp *x, const struct nic_config *config,
 				"AF_XDP mode %d does not exist; use 0 to 3",
 				config->mode);
 	}
-	if (!x->netif.virtual_device) {
+	if (!x->eth.netif.virtual_device) {
 		rc = open_mode(x, config, false, 0, err, errlen);
 		if (rc != -EOPNOTSUPP)
 			return rc;
@@ -258,20 +203,20 @@ static int choose_mode(struct afxdp *x, const struct nic_config *config,
 
 static int steer(struct afxdp *x, char *err, size_t errlen)
 {
-	int rc = afxdp_prog_addresses(&x->prog, &x->netif);
+	int rc = afxdp_prog_addresses(&x->prog, &x->eth.netif);
 
 	for (u32 i = 0; !rc && i < x->n_queues; i++)
 		rc = afxdp_prog_add(&x->prog, x->q[i].id, x->q[i].fd);
 	if (rc)
 		return nic_fail(err, errlen, rc,
 				"cannot steer packets of %s to the AF_XDP socket: %s",
-				x->netif.name, strerror(-rc));
+				x->eth.netif.name, strerror(-rc));
 	return 0;
 }
 
 static void describe(struct afxdp *x)
 {
-	struct nic_info *info = &x->nic.info;
+	struct nic_info *info = &x->eth.nic.info;
 	char queues[32];
 
 	if (x->n_queues == 1)
@@ -280,12 +225,12 @@ static void describe(struct afxdp *x)
 		snprintf(queues, sizeof(queues), "queues %u-%u", x->q[0].id,
 			 x->q[x->n_queues - 1].id);
 	snprintf(info->detail, sizeof(info->detail), "%s %s of %u, %s %s mode",
-		 x->netif.name, queues, x->netif.rx_queues,
+		 x->eth.netif.name, queues, x->eth.netif.rx_queues,
 		 x->prog.generic ? "generic" : "native",
 		 x->zero_copy ? "zero-copy" : "copy");
 	info->name = "afxdp";
-	info->mtu = x->netif.mtu;
-	info->link_mbps = x->netif.mbps;
+	info->mtu = x->eth.netif.mtu;
+	info->link_mbps = x->eth.netif.mbps;
 	info->max_segs = 1;
 }
 
@@ -301,28 +246,12 @@ int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return nic_fail(err, errlen, -ENOMEM, "out of memory");
-	x->nic.ops = &afxdp_ops;
-	x->epfd = -1;
+	nic_ether_init(&x->eth, &afxdp_ops);
 	for (u32 i = 0; i < AFXDP_QUEUES_MAX; i++)
 		x->q[i].claim = -1;
-	x->rtnl.fd = x->rtnl.events_fd = -1;
-	x->icmp.fd4 = x->icmp.fd6 = -1;
 	x->prog.link_fd = x->prog.xsks_fd = x->prog.addrs_fd =
 		x->prog.ports_fd = -1;
-	rc = nic_rtnl_open(&x->rtnl,
-			   RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR |
-				   RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
-				   RTMGRP_IPV6_ROUTE);
-	if (rc) {
-		nic_fail(err, errlen, rc, "cannot open a netlink socket: %s",
-			 strerror(-rc));
-		goto fail;
-	}
-	rc = nic_netif_get(&x->rtnl, config->interface, &x->netif, err, errlen);
-	if (!rc)
-		rc = check_netif(x, err, errlen);
-	if (!rc)
-		rc = set_address(x, config->address, err, errlen);
+	rc = nic_ether_find(&x->eth, config, err, errlen);
 	if (!rc)
 		rc = size_frames(x, config, err, errlen);
 	if (!rc)
@@ -337,7 +266,7 @@ int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
 	x->busy_poll = config->busy_poll;
 	afxdp_ctl_addresses(x);
 	describe(x);
-	*out = &x->nic;
+	*out = &x->eth.nic;
 	return 0;
 fail:
 	close_all(x);

@@ -29,8 +29,8 @@ static bool for_us(struct afxdp *x, const struct homa_addr *dst)
 	if (likely(homa_addr_equal(dst, &x->last_dst)))
 		return true;
 	memset(&x->last_src, 0, sizeof(x->last_src));
-	if (x->has_bound ? !homa_addr_equal(dst, &x->bound) :
-			   !nic_netif_has(&x->netif, dst))
+	if (x->eth.has_bound ? !homa_addr_equal(dst, &x->eth.bound) :
+			       !nic_netif_has(&x->eth.netif, dst))
 		return false;
 	x->last_dst = *dst;
 	return true;
@@ -43,34 +43,34 @@ static void note_pair(struct afxdp *x, const struct nic_rx *pkt)
 	if (homa_addr_equal(&pkt->src, &x->last_src))
 		return;
 	x->last_src = pkt->src;
-	if (!x->has_bound && x->several)
-		nic_path_heard(&x->paths, &pkt->src, &pkt->dst);
+	if (!x->eth.has_bound && x->several)
+		nic_path_heard(&x->eth.paths, &pkt->src, &pkt->dst);
 }
 
 /* Is the TCP segment wanted and sound? Another thread may just call nic_tcp_port(). */
 static bool tcp_wanted(struct afxdp *x, const struct nic_rx *pkt)
 {
 	if (!__atomic_load_n(&x->takes_tcp, __ATOMIC_RELAXED)) {
-		x->nic.stats.rx_malformed++;
+		x->eth.nic.stats.rx_malformed++;
 		return false;
 	}
-	if (nic_tcp_sound(pkt, x->netif.virtual_device))
+	if (nic_tcp_sound(pkt, x->eth.netif.virtual_device))
 		return true;
-	x->nic.stats.rx_checksum++;
+	x->eth.nic.stats.rx_checksum++;
 	return false;
 }
 
 static bool parse(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
 {
 	if (unlikely(nic_frame_parse(frame, len, pkt) || !for_us(x, &pkt->dst))) {
-		x->nic.stats.rx_malformed++;
+		x->eth.nic.stats.rx_malformed++;
 		return false;
 	}
 	if (unlikely(pkt->proto == NIC_TCP) && !tcp_wanted(x, pkt))
 		return false;
 	note_pair(x, pkt);
-	x->nic.stats.rx_packets++;
-	x->nic.stats.rx_bytes += pkt->len;
+	x->eth.nic.stats.rx_packets++;
+	x->eth.nic.stats.rx_bytes += pkt->len;
 	return true;
 }
 
@@ -90,10 +90,10 @@ static bool parse_jumbo(struct afxdp *x, const u8 *frame, u32 len,
 {
 	if (len > x->homa_max) {
 		if (!nic_frame_parse(frame, len, pkt) && pkt->proto == NIC_HOMA) {
-			x->nic.stats.rx_dropped++;
+			x->eth.nic.stats.rx_dropped++;
 			return false;
 		}
-		x->nic.stats.rx_gro++;
+		x->eth.nic.stats.rx_gro++;
 	}
 	return parse(x, frame, len, pkt);
 }
@@ -122,7 +122,7 @@ static bool jumbo_piece(struct afxdp *x, struct afxdp_queue *q, const u8 *data,
 			jumbo_end(x, q);
 		q->jumbo_len = x->jumbo_size;
 		if (!more)
-			x->nic.stats.rx_dropped++;
+			x->eth.nic.stats.rx_dropped++;
 	}
 	if (!more)
 		jumbo_end(x, q);
@@ -181,7 +181,7 @@ static void refill(struct afxdp *x, struct afxdp_queue *q)
 		afxdp_fill(x, q);
 	if (xsk_ring_prod__needs_wakeup(&q->fill)) {
 		recvfrom(q->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
-		x->nic.stats.syscalls++;
+		x->eth.nic.stats.syscalls++;
 	}
 }
 
@@ -190,7 +190,7 @@ static void refill(struct afxdp *x, struct afxdp_queue *q)
  * more often. */
 static void look_at_slow_side(struct afxdp *x)
 {
-	if (unlikely(!--x->ctl_calls || x->slept))
+	if (unlikely(!--x->eth.ctl_calls || x->slept))
 		afxdp_ctl_poll(x);
 }
 
@@ -213,8 +213,8 @@ int afxdp_rx(struct nic *nic, struct nic_rx *pkts, int n)
 	int got = 0;
 
 	look_at_slow_side(x);
-	if (unlikely(nic_loop_waiting(&x->loop))) {
-		got = nic_loop_rx(&x->loop, pkts, n);
+	if (unlikely(nic_loop_waiting(&x->eth.loop))) {
+		got = nic_loop_rx(&x->eth.loop, pkts, n);
 		for (int i = 0; i < got; i++) {
 			pkts[i].token |= AFXDP_TOKEN_LOOP;
 			nic->stats.rx_packets++;
@@ -247,7 +247,7 @@ void afxdp_rx_release(struct nic *nic, const struct nic_rx *pkts, int n)
 		if (likely(!(token & (AFXDP_TOKEN_LOOP | AFXDP_TOKEN_JUMBO))))
 			put_frame(x, token);
 		else if (token & AFXDP_TOKEN_LOOP)
-			nic_loop_release(&x->loop, (u32)token);
+			nic_loop_release(&x->eth.loop, (u32)token);
 		else
 			x->jumbo_free[x->n_jumbo_free++] = (u16)token;
 	}

@@ -48,7 +48,7 @@ static void kick(struct afxdp *x, struct afxdp_queue *q)
 	do {
 		int rc = (int)sendto(q->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
 
-		x->nic.stats.syscalls++;
+		x->eth.nic.stats.syscalls++;
 		if (rc < 0 && errno != EAGAIN && errno != EINTR)
 			break; /* The device is full or down; a later kick tries again. */
 	} while (!x->zero_copy && unsent(q) && --tries);
@@ -59,7 +59,8 @@ static u32 frames_per_packet(const struct afxdp *x)
 {
 	if (!x->multi_buffer)
 		return 1;
-	return (x->netif.mtu + NIC_ETH_HLEN + x->frame_size - 1) / x->frame_size;
+	return (x->eth.netif.mtu + NIC_ETH_HLEN + x->frame_size - 1) /
+	       x->frame_size;
 }
 
 static u32 queue_room(struct afxdp *x, struct afxdp_queue *q)
@@ -185,8 +186,8 @@ static void put_packet(struct afxdp *x, const struct nic_path *path,
 	else
 		put_multi(x, q, path, pkt);
 	q->unkicked++;
-	x->nic.stats.tx_packets++;
-	x->nic.stats.tx_bytes += pkt->hdr_len + pkt->payload_len;
+	x->eth.nic.stats.tx_packets++;
+	x->eth.nic.stats.tx_bytes += pkt->hdr_len + pkt->payload_len;
 }
 
 static struct afxdp_queue *queue_for(struct afxdp *x, const struct homa_addr *dst)
@@ -196,88 +197,22 @@ static struct afxdp_queue *queue_for(struct afxdp *x, const struct homa_addr *ds
 	return &x->q[(homa_get_be32(dst->ip + 12) * 0x9e3779b1U >> 16) % x->n_queues];
 }
 
-static void refuse(struct afxdp *x, const struct nic_path *path,
-		   const struct nic_tx *pkt, int error, u32 mtu)
-{
-	struct nic_error e =
-		nic_error_for(&pkt->dst, pkt->hdr, pkt->hdr_len, error, mtu);
-
-	if (pkt->proto == NIC_TCP) {
-		e.proto = NIC_TCP;
-		e.src = pkt->src ? *pkt->src : path->src;
-		e.sender_id = 0;
-		e.seq = homa_get_be32(pkt->hdr + 4);
-	}
-	nic_errq_push(&x->nic.errq, &e);
-	x->nic.stats.tx_errors++;
-}
-
-static bool too_large(const struct nic_path *path, const struct nic_tx *pkt)
-{
-	u32 ip = homa_addr_is_v4(&path->dst) ? NIC_IPV4_HLEN : NIC_IPV6_HLEN;
-
-	return ip + pkt->hdr_len + pkt->payload_len > path->mtu;
-}
-
 void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 		   int error)
 {
-	struct afxdp *x = arg;
+	struct nic_ether *e = arg;
+	struct afxdp *x = afxdp_of(&e->nic);
 	struct afxdp_queue *q = queue_for(x, &pkt->dst);
 
 	if (error)
-		refuse(x, path, pkt, error, 0);
-	else if (too_large(path, pkt))
-		refuse(x, path, pkt, EMSGSIZE, path->mtu);
+		nic_ether_refuse(&x->eth, path, pkt, error, 0);
+	else if (nic_ether_too_large(path, pkt))
+		nic_ether_refuse(&x->eth, path, pkt, EMSGSIZE, path->mtu);
 	else if (path->state == NIC_PATH_READY &&
 		 queue_room(x, q) >= frames_per_packet(x))
 		put_packet(x, path, q, pkt);
 	else
-		x->nic.stats.tx_no_neighbour++;
-}
-
-/* Handle a packet whose path is not ready. Returns false if it cannot be taken now. */
-static bool tx_slow(struct afxdp *x, struct nic_path *path,
-		    const struct nic_tx *pkt, int index)
-{
-	int rc;
-
-	if (!path) {
-		x->nic.stats.tx_errors++;
-		nic_not_sent(&x->nic, index);
-		return true;
-	}
-	switch (path->state) {
-	case NIC_PATH_RESOLVING:
-		x->nic.stats.tx_no_neighbour++;
-		x->ctl_calls =
-			1; /* The kernel's answer comes soon, so look at the next call. */
-		if (too_large(path, pkt))
-			refuse(x, path, pkt, EMSGSIZE, path->mtu);
-		else if (!nic_path_hold(&x->paths, path, pkt))
-			nic_not_sent(&x->nic, index);
-		return true;
-	case NIC_PATH_FAILED:
-		refuse(x, path, pkt, path->error, 0);
-		return true;
-	case NIC_PATH_LOCAL:
-		if (pkt->proto == NIC_TCP) {
-			refuse(x, path, pkt, EHOSTUNREACH, 0);
-			return true;
-		}
-		rc = nic_loop_tx(&x->loop, pkt, &path->src, x->netif.mtu);
-		if (rc == -EAGAIN)
-			return false;
-		if (rc == -ENOBUFS)
-			x->nic.stats.rx_dropped++;
-		else if (rc)
-			x->nic.stats.tx_errors++;
-		else
-			x->nic.stats.tx_packets++;
-		return true;
-	default:
-		return false;
-	}
+		x->eth.nic.stats.tx_no_neighbour++;
 }
 
 int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
@@ -296,15 +231,15 @@ int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 		struct afxdp_queue *q = queue_for(x, &pkt->dst);
 
 		if (!path || memcmp(path->dst.ip, pkt->dst.ip, 16))
-			path = nic_path_find(&x->paths, &pkt->dst);
+			path = nic_path_find(&x->eth.paths, &pkt->dst);
 		if (unlikely(!path || path->state != NIC_PATH_READY)) {
-			if (!tx_slow(x, path, pkt, i))
+			if (!nic_ether_tx_slow(&x->eth, path, pkt, i))
 				break;
 			continue;
 		}
 		path->used = true;
-		if (unlikely(too_large(path, pkt))) {
-			refuse(x, path, pkt, EMSGSIZE, path->mtu);
+		if (unlikely(nic_ether_too_large(path, pkt))) {
+			nic_ether_refuse(&x->eth, path, pkt, EMSGSIZE, path->mtu);
 			continue;
 		}
 		if (unlikely(queue_room(x, q) < need)) {

@@ -43,7 +43,7 @@ static int allocate_jumbo(struct afxdp *x)
 {
 	if (!x->multi_buffer && !x->units)
 		return 0;
-	x->jumbo_size = x->netif.mtu + NIC_ETH_HLEN;
+	x->jumbo_size = x->eth.netif.mtu + NIC_ETH_HLEN;
 	if (x->units)
 		x->jumbo_size = homa_max_u32(x->jumbo_size, AFXDP_UNIT_MAX);
 	/* This is so large that malloc() maps it, so slots that are never used cost no memory. */
@@ -59,7 +59,7 @@ static int allocate_jumbo(struct afxdp *x)
 static int explain(struct afxdp *x, int rc, u32 queue, u32 flags, char *err,
 		   size_t errlen)
 {
-	const char *name = x->netif.name;
+	const char *name = x->eth.netif.name;
 
 	switch (rc) {
 	case -EPERM:
@@ -83,12 +83,12 @@ static int explain(struct afxdp *x, int rc, u32 queue, u32 flags, char *err,
 		if (x->multi_buffer)
 			return nic_fail(err, errlen, -EOPNOTSUPP,
 					"packets of %u bytes need AF_XDP multi-buffer support (Linux 6.6); set the MTU of %s to %u or less, or use UDP",
-					x->netif.mtu, name,
+					x->eth.netif.mtu, name,
 					4096 - AFXDP_HEADROOM - NIC_ETH_HLEN -
 						342);
 		return nic_fail(err, errlen, -EINVAL,
 				"%s has no queue %u (it has %u)", name, queue,
-				x->netif.rx_queues);
+				x->eth.netif.rx_queues);
 	case -ENOBUFS:
 	case -ENOMEM:
 		return nic_fail(err, errlen, -ENOMEM,
@@ -106,7 +106,7 @@ static int explain(struct afxdp *x, int rc, u32 queue, u32 flags, char *err,
 static bool claim(struct afxdp *x, u32 i, u32 id)
 {
 	for (int tries = 0; x->q[i].claim < 0; tries++) {
-		x->q[i].claim = afxdp_queue_claim(x->netif.index, id);
+		x->q[i].claim = afxdp_queue_claim(x->eth.netif.index, id);
 		if (x->q[i].claim != -EBUSY)
 			break;
 		if (tries == CLAIM_TRIES)
@@ -130,7 +130,7 @@ static int open_queue(struct afxdp *x, u32 i, u32 id, u32 bind_flags)
 	q->id = id;
 	q->jumbo = -1;
 	q->fill_target = AFXDP_RING;
-	rc = xsk_socket__create_shared(&q->xsk, x->netif.name, id, x->umem,
+	rc = xsk_socket__create_shared(&q->xsk, x->eth.netif.name, id, x->umem,
 				       &q->rx, &q->tx, &q->fill, &q->comp,
 				       &config);
 	if (rc)
@@ -203,7 +203,7 @@ int afxdp_umem_open(struct afxdp *x, const struct nic_config *config,
 		 * process claims. */
 		if (rc != -EBUSY || !ours || nic_now_ms() > deadline)
 			break;
-		if (afxdp_queue_taken(x->netif.index, queue) > 0)
+		if (afxdp_queue_taken(x->eth.netif.index, queue) > 0)
 			break;
 		usleep(10000);
 	}
@@ -263,7 +263,7 @@ void afxdp_fill(struct afxdp *x, struct afxdp_queue *q)
 
 void afxdp_fill_adapt(struct afxdp *x, struct afxdp_queue *q)
 {
-	u32 least = x->netif.virtual_device ? AFXDP_FILL : 2 * AFXDP_FILL;
+	u32 least = x->eth.netif.virtual_device ? AFXDP_FILL : 2 * AFXDP_FILL;
 	u32 want = homa_max_u32(q->burst * AFXDP_BURSTS, least);
 
 	q->fill_target = homa_min_u32(want, AFXDP_RING);

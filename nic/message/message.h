@@ -14,11 +14,8 @@
 
 #include <unistd.h>
 
-#include "icmp.h"
-#include "loop.h"
+#include "ether.h"
 #include "message_check.h"
-#include "nic_backend.h"
-#include "path.h"
 
 /* The received frames and units that the caller, or we, have copies of. */
 #define MESSAGE_BUFS 256u
@@ -95,10 +92,7 @@ struct message_unit {
 
 /**
  * struct message - the backend
- * @nic: the part that nic.c knows.
- * @netif: the interface.
- * @bound: our only address, if @has_bound.
- * @has_bound: true if one address was named when the nic was opened.
+ * @eth: what it shares with other backends.
  * @no_offload: true if the device's offloads are not used.
  * @device: the connection to the device.
  * @bufs: MESSAGE_BUFS copies of MESSAGE_BUF_BYTES.
@@ -107,21 +101,12 @@ struct message_unit {
  * @n_free: the number of them.
  * @unit: what was received together and is handed out now.
  * @next_queue: the queue with which the next nic_rx() begins.
- * @rtnl: the netlink sockets.
- * @paths: the ways to peers.
- * @icmp: the sockets for ICMP.
- * @loop: the packets to ourselves.
- * @epfd: an epoll set, by which a thread sleeps.
- * @timer: a timer in it, which wakes us to look for a device; it is set while there is none.
+ * @timer: a timer in the epoll set, which wakes us to look for a device; it is set while there
+ *	is none.
  * @armed: true if the caller may sleep, or has slept.
- * @ctl_calls: the number of calls until the slow side is looked at again.
- * @ctl_ms: the time at which that was last done, in ms.
  */
 struct message {
-	struct nic nic;
-	struct nic_netif netif;
-	struct homa_addr bound;
-	bool has_bound;
+	struct nic_ether eth;
 	bool no_offload;
 	struct message_device device;
 	u8 *bufs;
@@ -130,21 +115,14 @@ struct message {
 	u32 n_free;
 	struct message_unit unit;
 	u32 next_queue;
-	struct nic_rtnl rtnl;
-	struct nic_paths paths;
-	struct nic_icmp icmp;
-	struct nic_loop loop;
-	int epfd;
 	int timer;
 	bool armed;
-	u32 ctl_calls;
-	u64 ctl_ms;
 };
 
 static inline struct message *message_of(const struct nic *nic)
 {
 	return (struct message *)homa_container_of(nic, const struct message,
-						   nic);
+						   eth.nic);
 }
 
 static inline bool message_connected(const struct message *m)
@@ -182,8 +160,6 @@ void message_reap(struct message *m, struct message_queue *q);
 int message_ctl_open(struct message *m, char *err, size_t errlen);
 void message_ctl_close(struct message *m);
 int message_rx(struct nic *nic, struct nic_rx *pkts, int n);
-void message_port_unreachable(struct nic *nic, const struct nic_rx *pkt);
 bool message_arm(struct nic *nic);
-int message_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 
 #endif

@@ -117,18 +117,11 @@ static int map_memory(struct message_device *d, int fd)
 }
 
 /* A descriptor that blocks would have us wait for the device. */
-static bool eventfd_like(int fd)
+static bool never_block(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags >= 0 && !fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-}
-
-static int watch(struct message *m, int fd, u32 events)
-{
-	struct epoll_event ev = { .events = events, .data.fd = fd };
-
-	return epoll_ctl(m->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 static int take_queues(struct message *m, const int *fds)
@@ -145,10 +138,10 @@ static int take_queues(struct message *m, const int *fds)
 		q->call = fds[2 + 2 * i];
 		for (u32 slot = 0; slot < d->hello.slots; slot++)
 			q->free[q->n_free++] = (u8)slot;
-		if (!eventfd_like(q->bell) || !eventfd_like(q->call))
+		if (!never_block(q->bell) || !never_block(q->call))
 			rc = -EPROTO;
 		if (!rc)
-			rc = watch(m, q->call, EPOLLIN);
+			rc = nic_ether_watch(&m->eth, q->call, EPOLLIN);
 	}
 	return rc;
 }
@@ -157,19 +150,19 @@ static int take_queues(struct message *m, const int *fds)
 static void learn(struct message *m)
 {
 	struct mnic_device device;
-	struct nic_info *info = &m->nic.info;
+	struct nic_info *info = &m->eth.nic.info;
 
 	memcpy(&device, m->device.memory, sizeof(device));
 	m->device.features =
 		m->no_offload ? 0 : device.features & MNIC_FEATURES_ALL;
-	info->mtu = m->netif.mtu;
 	if (device.mtu >= NIC_MIN_MTU)
-		info->mtu = homa_min_u32(info->mtu, device.mtu);
+		nic_paths_limit_mtu(&m->eth.paths, device.mtu);
+	info->mtu = m->eth.netif.mtu;
 	info->link_mbps = device.mbps;
 	info->max_segs =
 		m->device.features & MNIC_FEATURE_LSO ? MNIC_PIECES_MAX : 1;
 	snprintf(info->detail, sizeof(info->detail),
-		 "%s, a message NIC with %u queue%s%s%s%s", m->netif.name,
+		 "%s, a message NIC with %u queue%s%s%s%s", m->eth.netif.name,
 		 m->device.hello.queues, m->device.hello.queues == 1 ? "" : "s",
 		 m->device.features & MNIC_FEATURE_LSO ? ", LSO" : "",
 		 m->device.features & MNIC_FEATURE_LRO ? ", LRO" : "",
@@ -180,12 +173,12 @@ int message_connect(struct message *m, char *err, size_t errlen)
 {
 	struct message_device *d = &m->device;
 	int fds[FDS_MAX];
-	int n, rc, fd = call(m->netif.name);
+	int n, rc, fd = call(m->eth.netif.name);
 
 	if (fd < 0)
 		return nic_fail(err, errlen, fd,
 				"no message NIC can be used for %s: %s",
-				m->netif.name,
+				m->eth.netif.name,
 				fd == -EPERM ? "its process is another user's" :
 					       strerror(-fd));
 	n = greet(fd, &d->hello, fds);
@@ -195,7 +188,7 @@ int message_connect(struct message *m, char *err, size_t errlen)
 				n == -EBUSY ?
 					"another process uses the message NIC of %s" :
 					"the message NIC of %s does not greet as one",
-				m->netif.name);
+				m->eth.netif.name);
 	}
 	d->fd = fd;
 	rc = map_memory(d, fds[0]);
@@ -205,12 +198,12 @@ int message_connect(struct message *m, char *err, size_t errlen)
 	else
 		rc = take_queues(m, fds);
 	if (!rc)
-		rc = watch(m, fd, EPOLLIN | EPOLLRDHUP);
+		rc = nic_ether_watch(&m->eth, fd, EPOLLIN | EPOLLRDHUP);
 	if (rc) {
 		message_disconnect(m);
 		return nic_fail(err, errlen, rc,
 				"the message NIC of %s cannot be used: %s",
-				m->netif.name, strerror(-rc));
+				m->eth.netif.name, strerror(-rc));
 	}
 	learn(m);
 	for (u32 i = 0; i < d->hello.queues; i++)

@@ -23,42 +23,14 @@ static void message_flush(struct nic *nic)
 	(void)nic; /* Each frame has rung the doorbell, if need be. */
 }
 
-static int message_errors(struct nic *nic, struct nic_error *errors, int n)
-{
-	return nic_errq_take(&nic->errq, errors, n);
-}
-
-static int message_fd(const struct nic *nic)
-{
-	return message_of(nic)->epfd;
-}
-
-static void message_believe_mtu(struct nic *nic, const struct homa_addr *dst,
-				u32 mtu)
-{
-	nic_path_set_pmtu(&message_of(nic)->paths, dst, mtu);
-}
-
-static void message_ask_by(struct nic *nic, nic_way_asker ask, void *arg)
-{
-	message_of(nic)->paths.ask = ask;
-	message_of(nic)->paths.ask_arg = arg;
-}
-
 static void message_learn(struct nic *nic, const struct nic_way *way)
 {
-	nic_path_learn(&message_of(nic)->paths, way);
-}
-
-static bool message_has_address(const struct nic *nic,
-				const struct homa_addr *addr)
-{
-	return nic_netif_has(&message_of(nic)->netif, addr);
+	nic_path_learn(&nic_ether_of(nic)->paths, way);
 }
 
 static void message_update_stats(struct nic *nic)
 {
-	nic->stats.kernel_asked = message_of(nic)->paths.asked;
+	nic->stats.kernel_asked = nic_ether_of(nic)->paths.asked;
 }
 
 static const struct nic_ops message_ops = {
@@ -68,43 +40,17 @@ static const struct nic_ops message_ops = {
 	.tx_room = message_tx_room,
 	.tx = message_tx,
 	.flush = message_flush,
-	.errors = message_errors,
-	.port_unreachable = message_port_unreachable,
-	.fd = message_fd,
+	.errors = nic_ether_errors,
+	.port_unreachable = nic_ether_port_unreachable,
+	.fd = nic_ether_fd,
 	.arm = message_arm,
-	.believe_mtu = message_believe_mtu,
-	.route = message_route,
-	.ask_by = message_ask_by,
+	.believe_mtu = nic_ether_believe_mtu,
+	.route = nic_ether_route,
+	.ask_by = nic_ether_ask_by,
 	.learn = message_learn,
-	.has_address = message_has_address,
+	.has_address = nic_ether_has_address,
 	.update_stats = message_update_stats,
 };
-
-static int check_netif(struct message *m, const char *address, char *err,
-		       size_t errlen)
-{
-	const struct nic_netif *netif = &m->netif;
-
-	if (!netif->ethernet || !netif->up || !netif->n_addrs ||
-	    netif->mtu < NIC_MIN_MTU)
-		return nic_fail(err, errlen, -EINVAL,
-				"%s must be an Ethernet interface that is up, with an IP address and an MTU of at least %u",
-				netif->name, NIC_MIN_MTU);
-	m->nic.info.address = netif->addrs[0];
-	if (!address)
-		return 0;
-	if (nic_addr_parse(address, &m->bound))
-		return nic_fail(err, errlen, -EINVAL,
-				"\"%s\" is not a numeric IPv4 or IPv6 address",
-				address);
-	if (!nic_netif_has(netif, &m->bound))
-		return nic_fail(err, errlen, -EADDRNOTAVAIL,
-				"%s does not have the address %s", netif->name,
-				address);
-	m->has_bound = true;
-	m->nic.info.address = m->bound;
-	return 0;
-}
 
 static int open_bufs(struct message *m)
 {
@@ -130,32 +76,19 @@ int nic_message_open(struct nic **out, const struct nic_config *config,
 		free(m);
 		return nic_fail(err, errlen, -ENOMEM, "out of memory");
 	}
-	m->nic.ops = &message_ops;
-	m->nic.info.name = "message";
-	m->device.fd = m->epfd = m->timer = -1;
-	m->rtnl.fd = m->rtnl.events_fd = -1;
-	m->icmp.fd4 = m->icmp.fd6 = -1;
+	nic_ether_init(&m->eth, &message_ops);
+	m->eth.nic.info.name = "message";
+	m->device.fd = m->timer = -1;
 	m->no_offload = config->no_offload;
-	rc = nic_rtnl_open(&m->rtnl,
-			   RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR |
-				   RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
-				   RTMGRP_IPV6_ROUTE);
-	if (rc)
-		nic_fail(err, errlen, rc, "cannot open a netlink socket: %s",
-			 strerror(-rc));
-	if (!rc)
-		rc = nic_netif_get(&m->rtnl, config->interface, &m->netif, err,
-				   errlen);
-	if (!rc)
-		rc = check_netif(m, config->address, err, errlen);
+	rc = nic_ether_find(&m->eth, config, err, errlen);
 	if (!rc)
 		rc = message_ctl_open(m, err, errlen);
 	if (!rc)
 		rc = message_connect(m, err, errlen);
 	if (rc) {
-		message_close(&m->nic);
+		message_close(&m->eth.nic);
 		return rc;
 	}
-	*out = &m->nic;
+	*out = &m->eth.nic;
 	return 0;
 }

@@ -53,10 +53,10 @@ static int hand_out(struct message *m, struct nic_rx *pkts, int n)
 		pkt->token = unit->buf;
 		unit->at += pkt->len;
 		m->refs[unit->buf]++;
-		m->nic.stats.rx_packets++;
-		m->nic.stats.rx_bytes += pkt->len;
+		m->eth.nic.stats.rx_packets++;
+		m->eth.nic.stats.rx_bytes += pkt->len;
 		if (unit->seg < unit->end - (u32)(unit->first.data - bytes))
-			m->nic.stats.rx_gro++;
+			m->eth.nic.stats.rx_gro++;
 		if (unit->at == unit->end)
 			release(m, unit->buf);
 	}
@@ -67,12 +67,12 @@ static int hand_out(struct message *m, struct nic_rx *pkts, int n)
  * answers must come from there. */
 static bool for_us(struct message *m, const struct nic_rx *pkt)
 {
-	if (m->has_bound)
-		return homa_addr_equal(&pkt->dst, &m->bound);
-	if (!nic_netif_has(&m->netif, &pkt->dst))
+	if (m->eth.has_bound)
+		return homa_addr_equal(&pkt->dst, &m->eth.bound);
+	if (!nic_netif_has(&m->eth.netif, &pkt->dst))
 		return false;
-	if (m->netif.n_addrs > 1)
-		nic_path_heard(&m->paths, &pkt->src, &pkt->dst);
+	if (m->eth.netif.n_addrs > 1)
+		nic_path_heard(&m->eth.paths, &pkt->src, &pkt->dst);
 	return true;
 }
 
@@ -159,7 +159,7 @@ static void take(struct message *m, const struct message_queue *q,
 	else
 		ok = take_frame(m, got, buf);
 	if (!ok)
-		m->nic.stats.rx_malformed++;
+		m->eth.nic.stats.rx_malformed++;
 	if (!ok || got->pieces > 1)
 		release(m, buf);
 }
@@ -194,12 +194,12 @@ int message_take(struct message *m, struct nic_rx *pkts, int n)
 {
 	int got = 0;
 
-	if (unlikely(nic_loop_waiting(&m->loop))) {
-		got = nic_loop_rx(&m->loop, pkts, n);
+	if (unlikely(nic_loop_waiting(&m->eth.loop))) {
+		got = nic_loop_rx(&m->eth.loop, pkts, n);
 		for (int i = 0; i < got; i++) {
 			pkts[i].token |= MESSAGE_TOKEN_LOOP;
-			m->nic.stats.rx_packets++;
-			m->nic.stats.rx_bytes += pkts[i].len;
+			m->eth.nic.stats.rx_packets++;
+			m->eth.nic.stats.rx_bytes += pkts[i].len;
 		}
 	}
 	got += hand_out(m, pkts + got, n - got);
@@ -225,7 +225,7 @@ void message_rx_release(struct nic *nic, const struct nic_rx *pkts, int n)
 
 	for (int i = 0; i < n; i++) {
 		if (pkts[i].token & MESSAGE_TOKEN_LOOP)
-			nic_loop_release(&m->loop, (u32)pkts[i].token);
+			nic_loop_release(&m->eth.loop, (u32)pkts[i].token);
 		else
 			release(m, (u32)pkts[i].token);
 	}
@@ -233,7 +233,7 @@ void message_rx_release(struct nic *nic, const struct nic_rx *pkts, int n)
 
 bool message_rx_waiting(struct message *m)
 {
-	bool waiting = nic_loop_waiting(&m->loop) || m->unit.at < m->unit.end;
+	bool waiting = nic_loop_waiting(&m->eth.loop) || m->unit.at < m->unit.end;
 
 	for (u32 i = 0; message_connected(m) && i < m->device.hello.queues; i++) {
 		struct message_queue *q = &m->device.q[i];

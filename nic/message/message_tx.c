@@ -31,7 +31,7 @@ void message_reap(struct message *m, struct message_queue *q)
 		q->flying[done.slot] = false;
 		q->free[q->n_free++] = (u8)done.slot;
 		if (done.status != MNIC_SENT)
-			m->nic.stats.tx_errors++;
+			m->eth.nic.stats.tx_errors++;
 	}
 	if (waiting < 0)
 		m->device.broken = true;
@@ -117,15 +117,15 @@ static void put(struct message *m, struct message_queue *q,
 		if (len)
 			memcpy(at + payload, pkts[i].payload, len);
 		payload += len;
-		m->nic.stats.tx_packets++;
-		m->nic.stats.tx_bytes += pkts[i].hdr_len + len;
+		m->eth.nic.stats.tx_packets++;
+		m->eth.nic.stats.tx_bytes += pkts[i].hdr_len + len;
 	}
 	nic_frame_build(&path->frame, out, pkts[0].hdr_len + payload,
 			pkts[0].prio, pkts[0].hdr);
 	send.len = path->frame.len + pkts[0].hdr_len + payload;
 	if (count > 1) {
 		send.seg = (u16)pkts[0].payload_len;
-		m->nic.stats.tx_gso += (u32)count;
+		m->eth.nic.stats.tx_gso += (u32)count;
 	}
 	q->flying[slot] = true;
 	q->shared->send[q->sent++ % MNIC_ENTRIES] = send;
@@ -141,78 +141,24 @@ static struct message_queue *queue_for(struct message *m,
 	return &m->device.q[hash % m->device.hello.queues];
 }
 
-static void refuse(struct message *m, const struct nic_tx *pkt, int error, u32 mtu)
-{
-	struct nic_error e =
-		nic_error_for(&pkt->dst, pkt->hdr, pkt->hdr_len, error, mtu);
-
-	nic_errq_push(&m->nic.errq, &e);
-	m->nic.stats.tx_errors++;
-}
-
-static bool too_large(const struct nic_path *path, const struct nic_tx *pkt)
-{
-	u32 ip = homa_addr_is_v4(&path->dst) ? NIC_IPV4_HLEN : NIC_IPV6_HLEN;
-
-	return ip + pkt->hdr_len + pkt->payload_len > path->mtu;
-}
-
 void message_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 		     int error)
 {
-	struct message *m = arg;
+	struct nic_ether *e = arg;
+	struct message *m = message_of(&e->nic);
 	struct message_queue *q;
 
 	if (error)
-		refuse(m, pkt, error, 0);
-	else if (too_large(path, pkt))
-		refuse(m, pkt, EMSGSIZE, path->mtu);
+		nic_ether_refuse(&m->eth, path, pkt, error, 0);
+	else if (nic_ether_too_large(path, pkt))
+		nic_ether_refuse(&m->eth, path, pkt, EMSGSIZE, path->mtu);
 	else if (!message_connected(m))
-		m->nic.stats.tx_errors++;
+		m->eth.nic.stats.tx_errors++;
 	else if (q = queue_for(m, &pkt->dst),
 		 path->state == NIC_PATH_READY && queue_room(m, q))
 		put(m, q, path, pkt, 1);
 	else
-		m->nic.stats.tx_no_neighbour++;
-}
-
-/* Handle a packet whose path is not ready. Returns false if it cannot be taken now. */
-static bool tx_slow(struct message *m, struct nic_path *path,
-		    const struct nic_tx *pkt, int index)
-{
-	int rc;
-
-	if (!path) {
-		m->nic.stats.tx_errors++;
-		nic_not_sent(&m->nic, index);
-		return true;
-	}
-	switch (path->state) {
-	case NIC_PATH_RESOLVING:
-		m->nic.stats.tx_no_neighbour++;
-		m->ctl_calls = 1; /* The kernel's answer comes soon. */
-		if (too_large(path, pkt))
-			refuse(m, pkt, EMSGSIZE, path->mtu);
-		else if (!nic_path_hold(&m->paths, path, pkt))
-			nic_not_sent(&m->nic, index);
-		return true;
-	case NIC_PATH_FAILED:
-		refuse(m, pkt, path->error, 0);
-		return true;
-	case NIC_PATH_LOCAL:
-		rc = nic_loop_tx(&m->loop, pkt, &path->src, m->netif.mtu);
-		if (rc == -EAGAIN)
-			return false;
-		if (rc == -ENOBUFS)
-			m->nic.stats.rx_dropped++;
-		else if (rc)
-			m->nic.stats.tx_errors++;
-		else
-			m->nic.stats.tx_packets++;
-		return true;
-	default:
-		return false;
-	}
+		m->eth.nic.stats.tx_no_neighbour++;
 }
 
 int message_tx(struct nic *nic, const struct nic_tx *pkts, int n)
@@ -221,7 +167,8 @@ int message_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 	int i, count;
 
 	for (i = 0; i < n; i += count) {
-		struct nic_path *path = nic_path_find(&m->paths, &pkts[i].dst);
+		struct nic_path *path =
+			nic_path_find(&m->eth.paths, &pkts[i].dst);
 		struct message_queue *q;
 
 		count = 1;
@@ -230,13 +177,14 @@ int message_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 			continue;
 		}
 		if (unlikely(!path || path->state != NIC_PATH_READY)) {
-			if (!tx_slow(m, path, &pkts[i], i))
+			if (!nic_ether_tx_slow(&m->eth, path, &pkts[i], i))
 				break;
 			continue;
 		}
 		path->used = true;
-		if (unlikely(too_large(path, &pkts[i]))) {
-			refuse(m, &pkts[i], EMSGSIZE, path->mtu);
+		if (unlikely(nic_ether_too_large(path, &pkts[i]))) {
+			nic_ether_refuse(&m->eth, path, &pkts[i], EMSGSIZE,
+					 path->mtu);
 			continue;
 		}
 		if (unlikely(!message_connected(m))) {

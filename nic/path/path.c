@@ -441,6 +441,15 @@ static void routes_changed(struct nic_paths *paths)
 	paths->routes_ms = nic_now_ms();
 }
 
+void nic_paths_limit_mtu(struct nic_paths *paths, u32 most)
+{
+	paths->mtu_max = homa_min_u32(paths->mtu_max, most);
+	if (paths->netif->mtu <= most)
+		return;
+	paths->netif->mtu = most;
+	routes_changed(paths);
+}
+
 /* Take in news of a neighbour. Paths that hold packets, which are few, follow at once. Others see
  * it at their next use, as all destinations may be behind one router. */
 static void on_neigh(struct nic_paths *paths, const struct nic_neigh *neigh)

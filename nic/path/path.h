@@ -163,6 +163,9 @@ int nic_paths_init(struct nic_paths *paths, struct nic_rtnl *rtnl,
 		   nic_path_done done, nic_path_touch touch, void *arg);
 void nic_paths_fini(struct nic_paths *paths);
 
+/** nic_paths_limit_mtu() - use at most @most bytes of the interface's MTU from now on. */
+void nic_paths_limit_mtu(struct nic_paths *paths, u32 most);
+
 /** nic_path_find() - the path to @dst, resolved as far as the kernel has told. NULL only if
  *  memory is lacking, or the table is full of paths that hold packets. */
 struct nic_path *nic_path_find(struct nic_paths *paths,
