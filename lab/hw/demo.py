@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import tempfile
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,18 +66,21 @@ def main(options: Options) -> int:
     return 0
 
 
-def _start(stack: ExitStack, command: list[str]) -> None:
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+def _start(stack: ExitStack, command: list[str]) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     stack.callback(process.wait)
     stack.callback(process.kill)
+    return process
 
 
 def _echo(client: CardHost, server: CardHost, examples: Path) -> None:
     with ExitStack() as stack:
-        _start(
-            stack, server.command([str(examples / "echo-server"), str(PORT)], HOMA_CONFIG=CONFIG)
-        )
-        time.sleep(1)
+        serve = server.command([str(examples / "echo-server"), str(PORT)], HOMA_CONFIG=CONFIG)
+        out = _start(stack, serve).stdout
+        if not out or not out.readline():
+            raise LabError("the echo server ended at once")
         argv = [str(examples / "echo-client"), f"{server.host.address}:{PORT}", TEXT]
         done = subprocess.run(
             client.command(argv, HOMA_CONFIG=CONFIG), capture_output=True, text=True, check=False
