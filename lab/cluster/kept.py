@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lab import provenance
 from lab.cluster.setup import Setup
@@ -20,6 +21,25 @@ from lab.net import homad
 from lab.paths import BUILD, homa_bench, homa_flows
 from lab.sim import program
 from lab.sim.store import write
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+class Doubtful(Protocol):
+    """A run that may not count."""
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why it does not."""
+        ...
+
+    def as_json(self) -> dict[str, Any]:
+        """For its file."""
+        ...
+
+
+Run = TypeVar("Run", bound=Doubtful)
 
 
 def usual(name: str, quick: bool) -> Path | None:
@@ -57,6 +77,21 @@ class Kept:
         if self.folder:
             document = {"run": what, "setup": asdict(self.setup), "build": self.build}
             write(self.file(what), {**document, "where": provenance.here(), "result": result})
+
+    def run(
+        self, cell: DataclassInstance, link_bps: int, old: Callable[[dict], Run],
+        new: Callable[[], Run],
+    ) -> Run:  # fmt: skip
+        """The run of a cell on links of this rate: that which is kept, made of its file by `old`, or
+        a `new` one, which is kept if it counts."""
+        what = {"cell": asdict(cell), "link_bps": link_bps}
+        known = self.get(what)
+        if known:
+            return old(known)
+        found = new()
+        if not found.doubts:
+            self.put(what, found.as_json())
+        return found
 
     def words(self) -> str:
         """A line for people; "" if nothing is kept."""

@@ -11,13 +11,25 @@ from lab.bench.histogram import merge
 from lab.cluster import simulated
 from lab.cluster.points import Point
 from lab.cluster.setup import Setup, warmup_s
+from lab.console import Steps
+from lab.net import tcp
 from lab.net.homad import homads
+from lab.net.hosts import Lab
 from lab.net.runner import Job
-from lab.net.switch import Switch
+from lab.net.switch import Switch, Traits, build_switch
 from lab.paths import homa_bench
 
 PORT = 4000
 TIMEOUT_S = 120.0
+HOST_S = 0.8  # about, to make a host
+
+
+def switched(lab: Lab, steps: Steps, setup: Setup, hosts: int, rate: int) -> Switch:
+    """So many hosts around a switch with links of `rate`."""
+    with steps(f"making {hosts} hosts", hosts * HOST_S):
+        switch = build_switch(lab, hosts, rate, setup.buffer, Traits(mtu=setup.mtu))
+        tcp.tune(switch.hosts)
+    return switch
 
 
 @contextmanager

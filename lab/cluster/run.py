@@ -20,10 +20,9 @@ from lab.cluster.beside import Compared, Idle, doubts_of, rows_of
 from lab.cluster.points import Point
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
 from lab.console import Steps
-from lab.net import tcp
 from lab.net.hosts import Lab
 from lab.net.runner import Job, measure_again, run_jobs
-from lab.net.switch import Switch, Traits, build_switch
+from lab.net.switch import Switch, Traits
 from lab.paths import homa_bench
 
 START_S, START_HOST_S = 0.7, 0.15  # from starting the processes to the first arrival
@@ -40,10 +39,7 @@ def measure(setup: Setup, points: list[Point], tell: Callable[[Compared], None])
             some = [point for point in points if point.workload == workload]
             rate, dilation = setup.rate(some)
             if switch is None:
-                with steps(f"making {setup.hosts} hosts", setup.hosts * 0.8):
-                    traits = Traits(mtu=setup.mtu)
-                    switch = build_switch(lab, setup.hosts, rate, setup.buffer, traits)
-                    tcp.tune(switch.hosts)
+                switch = nodes.switched(lab, steps, setup, setup.hosts, rate)
             switch.rate_bps = rate
             for compared in _workload(setup, switch, some, dilation, steps):
                 tell(compared)
@@ -53,7 +49,7 @@ def measure(setup: Setup, points: list[Point], tell: Callable[[Compared], None])
 
 def _seconds(setup: Setup, points: list[Point]) -> float:
     """About how long all of it takes."""
-    total = setup.hosts * 0.8
+    total = setup.hosts * nodes.HOST_S
     for point in points:
         rate, _ = setup.rate([other for other in points if other.workload == point.workload])
         total += IDLE_S + warmup_s(rate) + setup.window_s(point, rate) + DRAIN_S / 4

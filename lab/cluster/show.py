@@ -4,35 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from lab import machine, provenance
-from lab.cluster import plot
+from lab.cluster import plot, telling
 from lab.cluster.beside import Compared, short_ratio
 from lab.cluster.points import FIGURES, TITLES
 from lab.cluster.setup import Setup
 from lab.console import console, table
-from lab.output import write_json
 from lab.sim.published import published
 from lab.sim.tails import LEAST
-from lab.units import format_bytes, format_rate, format_ratio, format_us
+from lab.units import format_bytes, format_rate, format_ratio
 
 
 def begin(name: str, setup: Setup) -> None:
     """Say what is going to be measured, and on what."""
-    out = console()
-    here = machine.describe()
     slower = f"{setup.dilate:g} times slower" if setup.dilate else "as much slower as needed"
-    out.print(
+    what = (
         f"{FIGURES[name].title}: {setup.hosts} hosts, {format_rate(setup.link_bps)} links made "
-        f"{slower}, MTU {setup.mtu}, {setup.buffer:,} bytes of buffer per port, seed {setup.seed}",
-        soft_wrap=True,
-        markup=False,
+        f"{slower}, MTU {setup.mtu}, {setup.buffer:,} bytes of buffer per port, seed {setup.seed}"
     )
-    out.print(here.one_line(), soft_wrap=True, markup=False)
-    if here.warning():
-        out.print(here.warning(), soft_wrap=True, markup=False)
+    telling.begin([what])
 
 
 def point(one: Compared) -> None:
@@ -51,7 +42,11 @@ def point(one: Compared) -> None:
         low, high = format_bytes(row.size_low), format_bytes(row.size_high)
         cells = []
         for name in ("p50", "p99"):
-            cells += [_time(row.lab[name]), _time(row.sim[name]), format_ratio(row.ratio(name))]
+            cells += [
+                telling.us(row.lab[name]),
+                telling.us(row.sim[name]),
+                format_ratio(row.ratio(name)),
+            ]
         grid.add_row(
             low if low == high else f"{low} – {high}",
             f"{row.count:,}",
@@ -60,21 +55,15 @@ def point(one: Compared) -> None:
         )
     out = console()
     out.print(grid)
-    out.print(
+    telling.line(
         f"processors {facts['busy']:.0%} busy; drops {facts['drops']:,.0f} (sim "
         f"{facts['sim_drops']:,.0f}), longest queue {facts['peak_queue'] / 1e3:,.0f} KB (sim "
         f"{facts['sim_peak_queue'] / 1e3:,.0f}); software {facts['sim_delay_ns'] / 1e3:,.1f} µs "
-        "each way",
-        soft_wrap=True,
-        markup=False,
+        "each way"
     )
     for doubt in one.doubts:
-        out.print(f"does not count: {doubt}", soft_wrap=True, markup=False)
+        telling.line(f"does not count: {doubt}")
     out.print("")
-
-
-def _time(ns: float | None) -> str:
-    return format_us(None if ns is None else ns / 1e3)
 
 
 def summary(name: str, points: Sequence[Compared]) -> list[dict[str, object]]:
@@ -135,13 +124,8 @@ def end(
     if figure:
         plot.paint(FIGURES[name].title, points, figure)
         out.print(f"Figure: {figure}", markup=False)
-    if json_file:
-        document = {
-            "what": f"lab-run {name}",
-            "where": provenance.here(),
-            "setup": asdict(setup),
-            "summary": rows,
-            "points": [one.as_json() for one in points],
-        }
-        write_json(json_file, document)
-        out.print(f"Everything measured: {json_file}", markup=False)
+    document: dict[str, object] = {
+        "summary": rows,
+        "points": [one.as_json() for one in points],
+    }
+    telling.save(json_file, f"lab-run {name}", setup, document)

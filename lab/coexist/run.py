@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lab.bench import results
@@ -25,10 +25,9 @@ from lab.coexist import grid, measured, shares, streams
 from lab.coexist.grid import Cell
 from lab.coexist.measured import Measured
 from lab.console import Steps
-from lab.net import tcp
 from lab.net.hosts import Lab
 from lab.net.runner import Job, measure_again, run_jobs
-from lab.net.switch import LEVELS, Switch, Traits, build_switch
+from lab.net.switch import LEVELS, Switch, Traits
 
 IDLE_S = 8.0  # about, to measure the software's delay
 START_S, START_PROGRAM_S = 0.7, 0.06  # from starting the programs to the first arrival
@@ -52,10 +51,7 @@ def measure(
             some = [cell for cell in cells if cell.workload == workload]
             rate, dilation = grid.rate(some, setup)
             if switch is None:
-                with steps(f"making {setup.hosts} hosts", setup.hosts * 0.8):
-                    traits = Traits(mtu=setup.mtu)
-                    switch = build_switch(lab, setup.hosts, rate, setup.buffer, traits)
-                    tcp.tune(switch.hosts)
+                switch = nodes.switched(lab, steps, setup, setup.hosts, rate)
             switch.rate_bps = rate
             with steps(f"{workload.upper()}: times alone on wires, simulated", 3.0):
                 wires = _denominators(setup, rate, Path(folder))
@@ -71,7 +67,7 @@ def window_s(setup: Setup, cell: Cell, rate: int) -> float:
 
 
 def _seconds(setup: Setup, cells: list[Cell]) -> float:
-    total = setup.hosts * 0.8
+    total = setup.hosts * nodes.HOST_S
     for cell in cells:
         rate, _ = grid.rate([one for one in cells if one.workload == cell.workload], setup)
         total += _cell_s(setup, cell, rate)
@@ -101,15 +97,13 @@ def _workload(
     for cell in cells:
         levels = cell.point.levels if cell.rpc else LEVELS
         switch.traits = Traits(levels, mtu=setup.mtu)
-        what = {"cell": asdict(cell), "link_bps": switch.rate_bps}
-        known = kept.get(what)
         with steps(cell.words(), _cell_s(setup, cell, switch.rate_bps)) as step:
-            if known:
-                one = measured.from_json(known)
-            else:
-                one = _cell(setup, switch, cell, dilation, wires, before, step.tick)
-        if not one.doubts:
-            kept.put(what, one.as_json())
+            one = kept.run(
+                cell, switch.rate_bps, measured.from_json,
+                lambda cell=cell, tick=step.tick: _cell(
+                    setup, switch, cell, dilation, wires, before, tick
+                ),
+            )  # fmt: skip
         before.append(one)
         yield one
 

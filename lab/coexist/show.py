@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from lab import machine, provenance
+from lab.cluster import telling
 from lab.cluster.setup import Setup
 from lab.coexist import plot
 from lab.coexist.grid import KINDS, Cell
 from lab.coexist.measured import Measured, find
 from lab.console import console, table
-from lab.output import write_json
 from lab.sim.published import published
 from lab.sim.tails import LEAST
-from lab.units import format_bytes, format_rate, format_ratio, format_us
+from lab.units import format_bytes, format_rate, format_ratio
 
 TITLE = "RPCs beside streams of TCP (SNIA 2024)"
 WITH_GOALS = {"homa": "", "homa-shared": ", by homad"}
@@ -25,42 +23,35 @@ NOISE = 40  # percent that streams ask for where this project has a goal
 
 def begin(setup: Setup, cells: Sequence[Cell], full: Sequence[Cell], where: str) -> None:
     """Say what is going to be measured, and on what."""
-    out = console()
-    here = machine.describe()
     slower = f"{setup.dilate:g} times slower" if setup.dilate else "as much slower as needed"
     there = sum(1 for cell in cells if cell.published)
-    lines = [
+    what = [
         f"{TITLE}: {setup.hosts} hosts, {format_rate(setup.link_bps)} links made {slower}, MTU "
         f"{setup.mtu}, {setup.buffer:,} bytes of buffer per port, seed {setup.seed}",
-        here.one_line(),
-        here.warning(),
-        f"{len(cells)} runs, {there} of them in cells that the talk measured",
-        f"{len(full)} cells are left out: their RPCs alone fill the links" if full else "",
-        where,
     ]
-    for line in filter(None, lines):
-        out.print(line, soft_wrap=True, markup=False)
+    telling.begin(
+        what,
+        [
+            f"{len(cells)} runs, {there} of them in cells that the talk measured",
+            f"{len(full)} cells are left out: their RPCs alone fill the links" if full else "",
+            where,
+        ],
+    )
 
 
 def one(result: Measured) -> None:
     """A line as soon as a cell is there."""
-    cell, out = result.cell, console()
+    cell = result.cell
     words = f"{cell.words()}: "
     if result.short:
         words += (
-            f"short n {result.short.count:,}, P50 {_us(result.short.p50_ns)}, P99 "
-            f"{_us(result.short.p99_ns)}; "
+            f"short n {result.short.count:,}, P50 {telling.us(result.short.p50_ns)}, P99 "
+            f"{telling.us(result.short.p99_ns)}; "
         )
     if cell.stream:
         words += f"streams carried {result.facts['streams_share']:.1%} of the links; "
     words += f"processors {result.facts['busy']:.0%} busy"
-    out.print(words, soft_wrap=True, markup=False)
-    for doubt in result.doubts:
-        out.print(f"  does not count: {doubt}", soft_wrap=True, markup=False)
-
-
-def _us(ns: float | None) -> str:
-    return format_us(None if ns is None else ns / 1e3)
+    telling.run(words, result)
 
 
 def percent(share: float | None) -> str:
@@ -96,9 +87,9 @@ def _row(r: Measured) -> list[str]:
         KINDS[r.cell.kind].brief,
         f"{r.cell.stream} %" if r.cell.stream else "–",
         f"{r.short.count:,}",
-        _us(r.short.p50_ns),
-        _us(r.short.p99_ns),
-        _us(r.sim_short.p99_ns) if r.sim_short else "–",
+        telling.us(r.short.p50_ns),
+        telling.us(r.short.p99_ns),
+        telling.us(r.sim_short.p99_ns) if r.sim_short else "–",
         format_ratio(r.short.slowdown_p99),
         percent(r.facts.get("streams_share")),
         percent(r.lost),
@@ -124,7 +115,7 @@ def _by_size(mine: Sequence[Measured], name: str):  # noqa: ANN202 (rich is impo
         grid.add_row(
             low if low == high else f"{low} – {high}",
             f"{min(r.tenths[number].count for r in columns):,}",
-            *(_us(getattr(r.tenths[number], f"{name}_ns")) for r in columns),
+            *(telling.us(getattr(r.tenths[number], f"{name}_ns")) for r in columns),
         )
     return grid
 
@@ -205,21 +196,14 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None, figure: P
     few = sum(1 for r in results for t in r.tenths if t.count < LEAST)
     if few:
         out.print(f"– : fewer than {LEAST:,} messages ({few} tenths); --messages for more")
-    refused = sum(1 for r in results if r.doubts)
-    if refused:
-        out.print(f"{refused} of {len(results)} runs do not count")
+    telling.refused(results)
     if figure:
         plot.paint(TITLE, results, figure)
         out.print(f"Figure: {figure}", markup=False)
-    if json_file:
-        document = {
-            "what": "lab-run coexist",
-            "where": provenance.here(),
-            "setup": asdict(setup),
-            "source": published()["snia"]["source"],
-            "summary": rows,
-            "goals": worst(results),
-            "cells": [r.as_json() for r in results],
-        }
-        write_json(json_file, document)
-        out.print(f"Everything measured: {json_file}", markup=False)
+    document: dict[str, object] = {
+        "source": published()["snia"]["source"],
+        "summary": rows,
+        "goals": worst(results),
+        "cells": [r.as_json() for r in results],
+    }
+    telling.save(json_file, "lab-run coexist", setup, document)

@@ -24,15 +24,13 @@ from lab.console import Steps
 from lab.failures import faults, measured
 from lab.failures.faults import Cell, Times
 from lab.failures.measured import Measured
-from lab.net import tcp
 from lab.net.hosts import Lab, run
 from lab.net.runner import Job, measure_again, run_jobs
-from lab.net.switch import Switch, Traits, build_switch
+from lab.net.switch import Switch
 from lab.sim import program
 from lab.sim.spec import Spec, normal
 
 START_S, START_HOST_S = 1.0, 0.15  # from starting the processes to the first arrival
-HOST_S = 0.8  # about, to make a host
 
 
 class Breaker:
@@ -79,21 +77,15 @@ def measure(
     """All cells, each told as soon as it is there; those that are kept are not measured."""
     rate, dilation = setup.rate([cell.point for cell in cells])
     found: list[Measured] = []
-    total = setup.hosts * HOST_S + sum(_cell_s(setup, cell, rate) for cell in cells)
+    total = setup.hosts * nodes.HOST_S + sum(_cell_s(setup, cell, rate) for cell in cells)
     with Steps(total) as steps, Lab() as lab:
-        with steps(f"making {setup.hosts} hosts", setup.hosts * HOST_S):
-            switch = build_switch(lab, setup.hosts, rate, setup.buffer, Traits(mtu=setup.mtu))
-            tcp.tune(switch.hosts)
+        switch = nodes.switched(lab, steps, setup, setup.hosts, rate)
         for cell in cells:
-            what = {"cell": asdict(cell), "link_bps": rate}
-            known = kept.get(what)
             with steps(cell.words(), _cell_s(setup, cell, rate)) as step:
-                if known:
-                    one = measured.from_json(known)
-                else:
-                    one = _cell(setup, switch, cell, dilation, step.tick)
-            if not one.doubts:
-                kept.put(what, one.as_json())
+                one = kept.run(
+                    cell, rate, measured.from_json,
+                    lambda cell=cell, tick=step.tick: _cell(setup, switch, cell, dilation, tick),
+                )  # fmt: skip
             tell(one)
             found.append(one)
     return found

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from lab import machine, provenance
+from lab.cluster import telling
 from lab.cluster.beside import divided
 from lab.cluster.points import TITLES
 from lab.cluster.setup import Setup
@@ -15,19 +14,17 @@ from lab.console import console, table
 from lab.failures import faults
 from lab.failures.faults import FAULTS, Cell
 from lab.failures.measured import Fates, Measured
-from lab.output import write_json
 from lab.sim.tails import LEAST
-from lab.units import format_rate, format_ratio, format_us
+from lab.units import format_rate, format_ratio
 
 TITLE = "Failures: what RPCs see when a host, a link or a buffer fails"
 
 
 def begin(setup: Setup, cells: Sequence[Cell], where: str) -> None:
     """Say what is going to be measured, and on what."""
-    out, here = console(), machine.describe()
     rate, dilation = setup.rate([cell.point for cell in cells])
     when = faults.times(setup, cells[0], rate)
-    lines = [
+    what = [
         f"{TITLE}: {setup.hosts} hosts, {format_rate(rate)} links ({dilation:g} times slower than "
         f"{format_rate(setup.link_bps)}), {cells[0].workload.upper()} at {cells[0].rpc} %, seed "
         f"{setup.seed}",
@@ -35,35 +32,24 @@ def begin(setup: Setup, cells: Sequence[Cell], where: str) -> None:
         f"it is gone, or its link is down for {faults.DOWN * when.gives_up:g} s; or each port holds "
         f"{faults.SMALL_PACKETS * setup.mtu:,} bytes instead of {setup.buffer:,}",
         f"Homa gives an RPC up after {when.gives_up:g} s; for TCP the program does",
-        here.one_line(),
-        here.warning(),
-        where,
     ]
-    for line in filter(None, lines):
-        out.print(line, soft_wrap=True, markup=False)
+    telling.begin(what, [where])
 
 
 def one(result: Measured) -> None:
     """A line as soon as a run is there."""
-    out, others, apart = console(), result.others, result.concerned
-    out.print(
+    others, apart = result.others, result.concerned
+    telling.run(
         f"{result.cell.words()}: others n {others.count:,}, {others.failed:,} failed, short P99 "
-        f"{_us(others.short['p99'])}; with the last host {apart.completed:,} came, "
+        f"{telling.us(others.short['p99'])}; with the last host {apart.completed:,} came, "
         f"{apart.failed:,} failed{_how(apart)}; processors {result.facts['busy']:.0%} busy",
-        soft_wrap=True,
-        markup=False,
+        result,
     )
-    for doubt in result.doubts:
-        out.print(f"  does not count: {doubt}", soft_wrap=True, markup=False)
 
 
 def _how(fates: Fates) -> str:
     kinds = ", ".join(f"{name} {n:,}" for name, n in fates.errors.items())
     return f" ({kinds})" if kinds else ""
-
-
-def _us(ns: float | None) -> str:
-    return format_us(None if ns is None else ns / 1e3)
 
 
 def _others(transport: str, mine: Sequence[Measured]):  # noqa: ANN202 (rich is imported late)
@@ -79,8 +65,8 @@ def _others(transport: str, mine: Sequence[Measured]):  # noqa: ANN202 (rich is 
             f"{lab.failed:,}, {sim.failed:,}",
             f"{lab.wrong:,}",
             f"{lab.short_count:,}",
-            _us(lab.short["p99"]),
-            _us(sim.short["p99"]),
+            telling.us(lab.short["p99"]),
+            telling.us(sim.short["p99"]),
             format_ratio(divided(sim.short["p99"], lab.short["p99"])),
             f"{r.facts['drops']:,.0f}, {r.facts['sim_drops']:,.0f}",
             "no" if r.doubts else "yes",
@@ -161,17 +147,10 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None) -> None:
     few = sum(1 for r in results if r.others.short_count < LEAST)
     if few:
         out.print(f"– : fewer than {LEAST:,} short RPCs ({few} runs); --messages for more")
-    refused = sum(1 for r in results if r.doubts)
-    if refused:
-        out.print(f"{refused} of {len(results)} runs do not count")
-    if json_file:
-        document = {
-            "what": "lab-run failures",
-            "where": provenance.here(),
-            "setup": asdict(setup),
-            "summary": rows,
-            "goals": {"unjust": unjust(results)},
-            "runs": [r.as_json() for r in results],
-        }
-        write_json(json_file, document)
-        out.print(f"Everything measured: {json_file}", markup=False)
+    telling.refused(results)
+    document: dict[str, object] = {
+        "summary": rows,
+        "goals": {"unjust": unjust(results)},
+        "runs": [r.as_json() for r in results],
+    }
+    telling.save(json_file, "lab-run failures", setup, document)

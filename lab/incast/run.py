@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lab.bench import results
@@ -24,10 +24,9 @@ from lab.console import Steps
 from lab.incast import bursts
 from lab.incast.bursts import Cell, Plan
 from lab.incast.measured import Measured, from_json
-from lab.net import tcp
 from lab.net.hosts import Lab
 from lab.net.runner import Job, measure_again, run_jobs
-from lab.net.switch import Switch, Traits, build_switch
+from lab.net.switch import Switch
 from lab.paths import homa_bench
 from lab.sim import program
 from lab.sim.arrivals import recorded
@@ -35,7 +34,6 @@ from lab.sim.spec import Spec, normal
 from lab.sim.tails import histogram
 
 START_S, START_PROGRAM_S = 1.5, 0.08  # from starting the programs to the first arrival
-HOST_S = 0.8  # about, to make a host
 
 
 def measure(
@@ -46,25 +44,22 @@ def measure(
     rate, dilation = bursts.rate(setup)
     found: list[Measured] = []
     delays: dict[str, float] = {}
-    total = most * HOST_S + sum(_cell_s(setup, cell, rate) for cell in cells)
+    total = most * nodes.HOST_S + sum(_cell_s(setup, cell, rate) for cell in cells)
     with Steps(total) as steps, Lab() as lab, tempfile.TemporaryDirectory() as folder:
-        with steps(f"making {most + 1} hosts", most * HOST_S):
-            switch = build_switch(lab, most + 1, rate, setup.buffer, Traits(mtu=setup.mtu))
-            tcp.tune(switch.hosts)
+        switch = nodes.switched(lab, steps, setup, most + 1, rate)
+
+        def new(cell: Cell, tick: Callable[[], None]) -> Measured:
+            transport = cell.point.transport
+            if transport not in delays:
+                delays[transport] = _delay(setup, switch, cell, tick)
+            sim = _simulated(setup, cell, rate, delays[transport], Path(folder))
+            return _cell(setup, switch, cell, dilation, sim, tick)
+
         for cell in cells:
-            what = {"cell": asdict(cell), "link_bps": rate}
-            known = kept.get(what)
             with steps(cell.words(), _cell_s(setup, cell, rate)) as step:
-                if known:
-                    one = from_json(known)
-                else:
-                    transport = cell.point.transport
-                    if transport not in delays:
-                        delays[transport] = _delay(setup, switch, cell, step.tick)
-                    sim = _simulated(setup, cell, rate, delays[transport], Path(folder))
-                    one = _cell(setup, switch, cell, dilation, sim, step.tick)
-            if not one.doubts:
-                kept.put(what, one.as_json())
+                one = kept.run(
+                    cell, rate, from_json, lambda cell=cell, tick=step.tick: new(cell, tick)
+                )
             tell(one)
             found.append(one)
     return found

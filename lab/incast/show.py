@@ -4,54 +4,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from lab import machine, provenance
+from lab.cluster import telling
 from lab.cluster.setup import Setup
 from lab.console import console, table
 from lab.incast import bursts, plot
 from lab.incast.bursts import KINDS, Cell
 from lab.incast.measured import Measured
-from lab.output import write_json
 from lab.sim.tails import LEAST
-from lab.units import format_rate, format_ratio, format_us
+from lab.units import format_rate, format_ratio
 
 TITLE = "Incast: many hosts answer one at the same moment"
 
 
 def begin(setup: Setup, cells: Sequence[Cell], where: str) -> None:
     """Say what is going to be measured, and on what."""
-    out, here = console(), machine.describe()
     rate, dilation = bursts.rate(setup)
-    lines = [
+    what = [
         f"{TITLE}: {format_rate(rate)} links ({dilation:g} times slower than "
         f"{format_rate(setup.link_bps)}), MTU {setup.mtu}, {setup.buffer:,} bytes of buffer per port",
         f"answers of {bursts.RESPONSE:,} bytes take {bursts.LOAD:.0%} of the client's link; incast "
         f"control: beyond {bursts.CONTROL_FROM} open requests",
-        here.one_line(),
-        here.warning(),
-        where,
     ]
-    for line in filter(None, lines):
-        out.print(line, soft_wrap=True, markup=False)
+    telling.begin(what, [where])
 
 
 def one(result: Measured) -> None:
     """A line as soon as a run is there."""
-    out, facts = console(), result.facts
-    out.print(
-        f"{result.cell.words()}: n {result.count:,}, P50 {_us(result.lab['p50'])}, P99 "
-        f"{_us(result.lab['p99'])}; drops {facts['drops']:,.0f}; processors {facts['busy']:.0%} busy",
-        soft_wrap=True,
-        markup=False,
+    facts = result.facts
+    telling.run(
+        f"{result.cell.words()}: n {result.count:,}, P50 {telling.us(result.lab['p50'])}, P99 "
+        f"{telling.us(result.lab['p99'])}; drops {facts['drops']:,.0f}; processors {facts['busy']:.0%} busy",
+        result,
     )
-    for doubt in result.doubts:
-        out.print(f"  does not count: {doubt}", soft_wrap=True, markup=False)
-
-
-def _us(ns: float | None) -> str:
-    return format_us(None if ns is None else ns / 1e3)
 
 
 def _table(kind: str, mine: Sequence[Measured]):  # noqa: ANN202 (rich is imported late)
@@ -62,7 +48,7 @@ def _table(kind: str, mine: Sequence[Measured]):  # noqa: ANN202 (rich is import
     for r in mine:
         cells = []
         for name in ("p50", "p99"):
-            cells += [_us(r.lab[name]), _us(r.sim[name]), format_ratio(r.ratio(name))]
+            cells += [telling.us(r.lab[name]), telling.us(r.sim[name]), format_ratio(r.ratio(name))]
         facts = r.facts
         grid.add_row(
             str(r.cell.senders),
@@ -122,20 +108,13 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None, figure: P
     few = sum(1 for r in results if r.count < LEAST)
     if few:
         out.print(f"– : fewer than {LEAST:,} RPCs ({few} runs); --messages for more")
-    refused = sum(1 for r in results if r.doubts)
-    if refused:
-        out.print(f"{refused} of {len(results)} runs do not count")
+    telling.refused(results)
     if figure:
         plot.paint(TITLE, setup.buffer, results, figure)
         out.print(f"Figure: {figure}", markup=False)
-    if json_file:
-        document = {
-            "what": "lab-run incast",
-            "where": provenance.here(),
-            "setup": asdict(setup),
-            "summary": rows,
-            "goals": {"drops": lost_with_control(results)},
-            "runs": [r.as_json() for r in results],
-        }
-        write_json(json_file, document)
-        out.print(f"Everything measured: {json_file}", markup=False)
+    document: dict[str, object] = {
+        "summary": rows,
+        "goals": {"drops": lost_with_control(results)},
+        "runs": [r.as_json() for r in results],
+    }
+    telling.save(json_file, "lab-run incast", setup, document)

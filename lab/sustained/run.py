@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from lab.bench import results
 from lab.cluster import nodes, simulated
@@ -13,17 +13,15 @@ from lab.cluster.beside import doubts_of
 from lab.cluster.kept import Kept
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
 from lab.console import Steps
-from lab.net import tcp
 from lab.net.hosts import Lab
 from lab.net.runner import measure_again, run_jobs
-from lab.net.switch import Switch, Traits, build_switch
+from lab.net.switch import Switch
 from lab.sim import program
 from lab.sim.spec import Spec, normal
 from lab.sustained import loads
 from lab.sustained.loads import Cell, Measured
 
 START_S, START_HOST_S = 1.0, 0.15  # from starting the processes to the first arrival
-HOST_S = 0.8  # about, to make a host
 
 
 def rate(setup: Setup, cells: list[Cell]) -> tuple[int, float]:
@@ -38,20 +36,14 @@ def measure(
     link_bps, dilation = rate(setup, cells)
     each = 2 + warmup_s(link_bps) + setup.longest_s + DRAIN_S / 4
     found: list[Measured] = []
-    with Steps(setup.hosts * HOST_S + each * len(cells)) as steps, Lab() as lab:
-        with steps(f"making {setup.hosts} hosts", setup.hosts * HOST_S):
-            switch = build_switch(lab, setup.hosts, link_bps, setup.buffer, Traits(mtu=setup.mtu))
-            tcp.tune(switch.hosts)
+    with Steps(setup.hosts * nodes.HOST_S + each * len(cells)) as steps, Lab() as lab:
+        switch = nodes.switched(lab, steps, setup, setup.hosts, link_bps)
         for cell in cells:
-            what = {"cell": asdict(cell), "link_bps": link_bps}
-            known = kept.get(what)
             with steps(cell.words(), each) as step:
-                if known:
-                    one = loads.from_json(known)
-                else:
-                    one = _cell(setup, switch, cell, dilation, step.tick)
-            if not one.doubts:
-                kept.put(what, one.as_json())
+                one = kept.run(
+                    cell, link_bps, loads.from_json,
+                    lambda cell=cell, tick=step.tick: _cell(setup, switch, cell, dilation, tick),
+                )  # fmt: skip
             tell(one)
             found.append(one)
     return found

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from lab import machine, provenance
+from lab.cluster import telling
 from lab.cluster.points import TITLES
 from lab.cluster.setup import Setup
 from lab.console import console, table
-from lab.output import write_json
 from lab.sim.stats import Stat
 from lab.sim.sustain import LIMIT
 from lab.sustained import loads, run
@@ -23,33 +21,25 @@ TITLE = "The highest load that is sustained"
 
 def begin(setup: Setup, cells: list[Cell], where: str) -> None:
     """Say what is going to be measured, and on what."""
-    out, here = console(), machine.describe()
     link_bps, dilation = run.rate(setup, cells)
-    lines = [
+    what = [
         f"{TITLE}: {setup.hosts} hosts, {format_rate(link_bps)} links ({dilation:g} times slower than "
         f"{format_rate(setup.link_bps)}), MTU {setup.mtu}, {setup.buffer:,} bytes of buffer per port",
         f"{len(cells)} runs of {setup.longest_s:g} s; sustained: what is under way grows by less than "
         f"{LIMIT:.0%} of what is offered, beyond the oracle's (95 %)",
-        here.one_line(),
-        here.warning(),
-        where,
     ]
-    for line in filter(None, lines):
-        out.print(line, soft_wrap=True, markup=False)
+    telling.begin(what, [where])
 
 
 def one(result: Measured) -> None:
     """A line as soon as a run is there."""
-    out, facts = console(), result.facts
+    facts = result.facts
     grown = ", ".join(_percent(v) for v in result.lab)
-    out.print(
+    telling.run(
         f"{result.cell.words()}: n {facts['completed']:,.0f}, grows by {grown} of what is offered; "
         f"drops {facts['drops']:,.0f}; processors {facts['busy']:.0%} busy",
-        soft_wrap=True,
-        markup=False,
+        result,
     )
-    for doubt in result.doubts:
-        out.print(f"  does not count: {doubt}", soft_wrap=True, markup=False)
 
 
 def _percent(value: float | None) -> str:
@@ -94,17 +84,10 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None) -> None:
             soft_wrap=True,
             markup=False,
         )
-    refused = sum(1 for r in results if r.doubts)
-    if refused:
-        out.print(f"{refused} of {len(results)} runs do not count")
-    if json_file:
-        document = {
-            "what": "lab-run sustained",
-            "where": provenance.here(),
-            "setup": asdict(setup),
-            "goals": {name: found["lab"] for name, found in summary.items()},
-            "summary": summary,
-            "runs": [r.as_json() for r in results],
-        }
-        write_json(json_file, document)
-        out.print(f"Everything measured: {json_file}", markup=False)
+    telling.refused(results)
+    document: dict[str, object] = {
+        "goals": {name: found["lab"] for name, found in summary.items()},
+        "summary": summary,
+        "runs": [r.as_json() for r in results],
+    }
+    telling.save(json_file, "lab-run sustained", setup, document)

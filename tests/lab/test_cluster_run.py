@@ -2,16 +2,13 @@
 """`./homa lab run`: what is compared and how, and a small run on real packets."""
 
 import json
-import os
-import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, needs_bench, needs_root
-from test_net import wait_until
+import running
+from conftest import needs_bench, needs_root
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
@@ -218,13 +215,10 @@ def test_run__wrong(cli, argv: list[str], remedy: str) -> None:
 
 
 def _start(folder: Path, transports: str) -> subprocess.Popen:
-    argv = [sys.executable, "-m", "lab", "run", "fig3", "--hosts", "2", "--workloads", "w4"]
+    argv = ["fig3", "--hosts", "2", "--workloads", "w4"]
     argv += ["--dilate", "100", "--messages", "100", "--transports", transports]
     argv += ["--json", str(folder / "r.json"), "--plot", str(folder / "r.png")]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
-    )
+    return running.start(*argv)
 
 
 @needs_root
@@ -251,9 +245,4 @@ def test_run__real_packets_beside_the_simulator(tmp_path: Path, transports: str)
 @needs_root
 @needs_bench
 def test_run__killed_leaves_nothing(tmp_path: Path) -> None:
-    process = _start(tmp_path, "tcp")
-    prefix = f"{guardian.PREFIX}{process.pid}-"
-    wait_until(lambda: len(guardian.namespaces(prefix)) == 3)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: not guardian.namespaces(prefix))
+    running.killed_leaves_nothing(_start(tmp_path, "tcp"), 3)

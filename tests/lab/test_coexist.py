@@ -3,15 +3,13 @@
 
 import json
 import os
-import signal
 import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, needs_bench, needs_root
-from test_net import wait_until
+import running
+from conftest import needs_bench, needs_root
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
@@ -351,14 +349,11 @@ def test_figures__have_no_streams(cli) -> None:
 
 
 def _start(folder: Path) -> subprocess.Popen:
-    argv = [sys.executable, "-m", "lab", "run", "coexist", "--hosts", "2", "--workloads", "w3"]
+    argv = ["coexist", "--hosts", "2", "--workloads", "w3"]
     argv += ["--rpc", "20", "--streams", "30", "--transports", "homa-shared,tcp", "--longest", "2"]
     argv += ["--dilate", "250", "--messages", "300"]
     argv += ["--json", str(folder / "r.json"), "--plot", str(folder / "r.png")]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
-    )
+    return running.start(*argv)
 
 
 @needs_root
@@ -406,9 +401,4 @@ def test_coexist__real_packets_and_streams(tmp_path: Path) -> None:
 @needs_root
 @needs_bench
 def test_coexist__killed_leaves_nothing(tmp_path: Path) -> None:
-    process = _start(tmp_path)
-    prefix = f"{guardian.PREFIX}{process.pid}-"
-    wait_until(lambda: len(guardian.namespaces(prefix)) == 3)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: not guardian.namespaces(prefix))
+    running.killed_leaves_nothing(_start(tmp_path), 3)

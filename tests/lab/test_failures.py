@@ -4,15 +4,13 @@
 import json
 import math
 import os
-import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, needs_bench, needs_root
-from test_net import wait_until
+import running
+from conftest import needs_bench, needs_root
 
 from lab.cluster.setup import Setup
 from lab.errors import LabError, UsageError
@@ -185,13 +183,10 @@ def test_failures__wrong(cli, argv: list[str], remedy: str) -> None:
 
 
 def _start(folder: Path, which: str) -> subprocess.Popen:
-    argv = [sys.executable, "-m", "lab", "run", "failures", "--hosts", "3", "--dilate", "8"]
+    argv = ["failures", "--hosts", "3", "--dilate", "8"]
     argv += ["--rpc", "1", "--messages", "100", "--quick", "--faults", which]
     argv += ["--transports", "homa", "--json", str(folder / "r.json")]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
-    )
+    return running.start(*argv)
 
 
 @needs_root
@@ -223,9 +218,4 @@ def test_failures__a_host_goes_and_a_link_flaps(tmp_path: Path) -> None:
 @needs_root
 @needs_bench
 def test_failures__killed_leaves_nothing(tmp_path: Path) -> None:
-    process = _start(tmp_path, "flap")
-    prefix = f"{guardian.PREFIX}{process.pid}-"
-    wait_until(lambda: len(guardian.namespaces(prefix)) == 4)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: not guardian.namespaces(prefix))
+    running.killed_leaves_nothing(_start(tmp_path, "flap"), 4)

@@ -2,16 +2,13 @@
 """`./homa lab run incast`: bursts and their arithmetic, what does not count, and a tiny run."""
 
 import json
-import os
-import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, needs_bench, needs_root
-from test_net import wait_until
+import running
+from conftest import needs_bench, needs_root
 
 from lab.cluster import simulated
 from lab.cluster.setup import Setup
@@ -142,13 +139,10 @@ def test_incast__wrong(cli, argv: list[str], remedy: str) -> None:
 
 
 def _start(folder: Path) -> subprocess.Popen:
-    argv = [sys.executable, "-m", "lab", "run", "incast", "--senders", "1,3", "--dilate", "250"]
+    argv = ["incast", "--senders", "1,3", "--dilate", "250"]
     argv += ["--messages", "150", "--transports", "homa,tcp", "--longest", "3", "--quick"]
     argv += ["--json", str(folder / "r.json"), "--plot", str(folder / "r.png")]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
-    )
+    return running.start(*argv)
 
 
 @needs_root
@@ -179,9 +173,4 @@ def test_incast__real_packets_beside_the_simulator(tmp_path: Path) -> None:
 @needs_root
 @needs_bench
 def test_incast__killed_leaves_nothing(tmp_path: Path) -> None:
-    process = _start(tmp_path)
-    prefix = f"{guardian.PREFIX}{process.pid}-"
-    wait_until(lambda: len(guardian.namespaces(prefix)) == 5)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: not guardian.namespaces(prefix))
+    running.killed_leaves_nothing(_start(tmp_path), 5)

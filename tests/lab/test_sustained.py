@@ -2,16 +2,13 @@
 """`./homa lab run sustained`: loads, the rule, and a tiny real run."""
 
 import json
-import os
-import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, needs_bench, needs_root
-from test_net import wait_until
+import running
+from conftest import needs_bench, needs_root
 
 from lab.errors import LabError, UsageError
 from lab.net import guardian
@@ -99,12 +96,9 @@ def test_sustained__wrong(cli, argv: list[str], remedy: str) -> None:
 
 
 def _start(folder: Path) -> subprocess.Popen:
-    argv = [sys.executable, "-m", "lab", "run", "sustained", "--hosts", "2", "--dilate", "100"]
+    argv = ["sustained", "--hosts", "2", "--dilate", "100"]
     argv += ["--rpc", "20", "--longest", "2", "--quick", "--json", str(folder / "r.json")]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
-    )
+    return running.start(*argv)
 
 
 @needs_root
@@ -129,9 +123,4 @@ def test_sustained__real_packets_beside_the_simulator(tmp_path: Path) -> None:
 @needs_root
 @needs_bench
 def test_sustained__killed_leaves_nothing(tmp_path: Path) -> None:
-    process = _start(tmp_path)
-    prefix = f"{guardian.PREFIX}{process.pid}-"
-    wait_until(lambda: len(guardian.namespaces(prefix)) == 3)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: not guardian.namespaces(prefix))
+    running.killed_leaves_nothing(_start(tmp_path), 3)
