@@ -103,6 +103,7 @@ struct message_unit {
  * @next_queue: the queue with which the next nic_rx() begins.
  * @timer: a timer in the epoll set, which wakes us to look for a device; it is set while there
  *	is none.
+ * @calling: the connection to a device that has not greeted yet; -1 if there is none.
  * @armed: true if the caller may sleep, or has slept.
  */
 struct message {
@@ -116,6 +117,7 @@ struct message {
 	struct message_unit unit;
 	u32 next_queue;
 	int timer;
+	int calling;
 	bool armed;
 };
 
@@ -139,6 +141,12 @@ static inline void message_ring_bell(int fd)
 }
 
 /* message_device.c */
+/** message_call() - connect to the device, which greets later. */
+int message_call(struct message *m, char *err, size_t errlen);
+/** message_greeted() - begin with the device if it has greeted. -EAGAIN: it has not; after any
+ *  other error it is not being called any more. */
+int message_greeted(struct message *m, char *err, size_t errlen);
+/** message_connect() - do both, and wait in between. */
 int message_connect(struct message *m, char *err, size_t errlen);
 void message_disconnect(struct message *m);
 

@@ -69,10 +69,17 @@ static void drain(int fd)
 
 static void happened(struct message *m, int fd)
 {
+	int rc;
+
 	nic_ether_event(&m->eth, fd, ours);
 	if (fd == m->timer) {
 		drain(fd);
-		if (!message_connected(m) && message_connect(m, NULL, 0))
+		if (!message_connected(m) && m->calling < 0 &&
+		    message_call(m, NULL, 0))
+			try_later(m);
+	} else if (fd == m->calling) {
+		rc = message_greeted(m, NULL, 0);
+		if (rc && rc != -EAGAIN)
 			try_later(m);
 	} else if (message_connected(m) && fd == m->device.fd) {
 		/* It says nothing after its greeting, so this is its end. */

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,17 +18,18 @@
 #include "message.h"
 
 #define FDS_MAX (1 + 2 * MNIC_QUEUES_MAX)
-/* The time that the device has to greet, in seconds. */
-#define GREET_S 2
+/* The time that the device has to greet when the nic is opened, in ms. */
+#define GREET_MS 2000
 
-static void close_fds(int *fds, u32 n)
+static void close_fds(const int *fds, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 }
 
-/* Read the greeting. Returns the number of descriptors that came, or a negative errno. */
+/* Read the greeting. Returns the number of descriptors that came, or a negative errno; -EAGAIN:
+ * it has not come. */
 static int greet(int fd, struct mnic_hello *hello, int *fds)
 {
 	_Alignas(8) u8 control[CMSG_SPACE(sizeof(int) * FDS_MAX)];
@@ -40,7 +42,7 @@ static int greet(int fd, struct mnic_hello *hello, int *fds)
 	ssize_t len;
 	u32 n = 0;
 
-	len = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC);
+	len = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	if (len < 0)
 		return -errno;
 	for (c = CMSG_FIRSTHDR(&mh); c; c = CMSG_NXTHDR(&mh, c)) {
@@ -74,20 +76,18 @@ static bool trusted(int fd)
 	       (!peer.uid || peer.uid == geteuid());
 }
 
+/* Connect to the device, without waiting for it. Returns the connection, or a negative errno. */
 static int call(const char *interface)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	struct timeval patience = { .tv_sec = GREET_S };
 	int len = mnic_address(interface, name.sun_path, sizeof(name.sun_path));
 	int fd, rc = 0;
 
 	if (len < 0)
 		return -EINVAL;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&name,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (u32)len)))
 		rc = -errno;
@@ -169,46 +169,84 @@ static void learn(struct message *m)
 		 m->device.features & MNIC_FEATURE_RSS ? ", RSS" : "");
 }
 
-int message_connect(struct message *m, char *err, size_t errlen)
+int message_call(struct message *m, char *err, size_t errlen)
 {
-	struct message_device *d = &m->device;
-	int fds[FDS_MAX];
-	int n, rc, fd = call(m->eth.netif.name);
+	int fd = call(m->eth.netif.name);
 
+	if (fd >= 0 && nic_ether_watch(&m->eth, fd, EPOLLIN | EPOLLRDHUP)) {
+		close(fd);
+		fd = -EIO;
+	}
 	if (fd < 0)
 		return nic_fail(err, errlen, fd,
 				"no message NIC can be used for %s: %s",
 				m->eth.netif.name,
 				fd == -EPERM ? "its process is another user's" :
 					       strerror(-fd));
-	n = greet(fd, &d->hello, fds);
+	m->calling = fd;
+	return 0;
+}
+
+/* Begin with a device that has greeted with @fds. */
+static int begin(struct message *m, const int *fds, u32 n)
+{
+	struct message_device *d = &m->device;
+	int rc = map_memory(d, fds[0]);
+
+	close(fds[0]);
+	if (rc)
+		close_fds(fds + 1, n - 1);
+	else
+		rc = take_queues(m, fds);
+	if (rc) {
+		message_disconnect(m);
+		return rc;
+	}
+	learn(m);
+	for (u32 i = 0; i < d->hello.queues; i++)
+		message_post(m, &d->q[i]);
+	return 0;
+}
+
+int message_greeted(struct message *m, char *err, size_t errlen)
+{
+	int fds[FDS_MAX];
+	int rc, n = greet(m->calling, &m->device.hello, fds);
+
+	if (n == -EAGAIN)
+		return n;
 	if (n < 0) {
-		close(fd);
+		close(m->calling);
+		m->calling = -1;
 		return nic_fail(err, errlen, n,
 				n == -EBUSY ?
 					"another process uses the message NIC of %s" :
 					"the message NIC of %s does not greet as one",
 				m->eth.netif.name);
 	}
-	d->fd = fd;
-	rc = map_memory(d, fds[0]);
-	close(fds[0]);
+	m->device.fd = m->calling;
+	m->calling = -1;
+	rc = begin(m, fds, (u32)n);
+	return rc ? nic_fail(err, errlen, rc,
+			     "the message NIC of %s cannot be used: %s",
+			     m->eth.netif.name, strerror(-rc)) :
+		    0;
+}
+
+int message_connect(struct message *m, char *err, size_t errlen)
+{
+	struct pollfd greeting = { .events = POLLIN };
+	int rc = message_call(m, err, errlen);
+
 	if (rc)
-		close_fds(fds + 1, (u32)n - 1);
-	else
-		rc = take_queues(m, fds);
-	if (!rc)
-		rc = nic_ether_watch(&m->eth, fd, EPOLLIN | EPOLLRDHUP);
-	if (rc) {
-		message_disconnect(m);
-		return nic_fail(err, errlen, rc,
-				"the message NIC of %s cannot be used: %s",
-				m->eth.netif.name, strerror(-rc));
-	}
-	learn(m);
-	for (u32 i = 0; i < d->hello.queues; i++)
-		message_post(m, &d->q[i]);
-	return 0;
+		return rc;
+	greeting.fd = m->calling;
+	poll(&greeting, 1, GREET_MS);
+	rc = message_greeted(m, err, errlen);
+	return rc == -EAGAIN ? nic_fail(err, errlen, -ETIMEDOUT,
+					"the message NIC of %s does not greet",
+					m->eth.netif.name) :
+			       rc;
 }
 
 void message_disconnect(struct message *m)

@@ -13,6 +13,8 @@ static void message_close(struct nic *nic)
 	struct message *m = message_of(nic);
 
 	message_disconnect(m);
+	if (m->calling >= 0)
+		close(m->calling);
 	message_ctl_close(m);
 	free(m->bufs);
 	free(m);
@@ -78,7 +80,7 @@ int nic_message_open(struct nic **out, const struct nic_config *config,
 	}
 	nic_ether_init(&m->eth, &message_ops);
 	m->eth.nic.info.name = "message";
-	m->device.fd = m->timer = -1;
+	m->device.fd = m->timer = m->calling = -1;
 	m->no_offload = config->no_offload;
 	rc = nic_ether_find(&m->eth, config, err, errlen);
 	if (!rc)

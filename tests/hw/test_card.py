@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -114,6 +115,38 @@ def test_killed__amid_an_rpc_that_recovers(hosts: Pair) -> None:
     server.send_signal(signal.SIGCONT)
     status, out, err = client.wait(60)
     assert (status, out) == (0, f"{sent}\n"), err
+
+
+MUTE = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind("\\0homa-message-nic/" + sys.argv[1])
+listener.listen()
+print("ready", flush=True)
+held = [listener.accept()]
+print("called", flush=True)
+listener.settimeout(5)
+try:
+    held.append(listener.accept())
+except TimeoutError:
+    pass
+print(len(held), flush=True)
+"""
+
+
+def test_mute_device__is_called_once_and_waited_for_by_nobody(hosts: Pair) -> None:
+    """A thread that waited for its greeting would hang up after a time and call again."""
+    a, b = Card(hosts[0], 1), Card(hosts[1], 2)
+    server = serve(b.space, b.env())
+    assert not echo(a.space, a.env(), b.v4, 1000)
+    b.kill()
+    mute = b.space.start([sys.executable, "-c", MUTE, b.tap])
+    assert [mute.line(60), mute.line(60), mute.line(60)] == ["ready", "called", "1"]
+    mute.wait()
+    b.again()
+    eventually(lambda: b.counters()["drivers"])
+    assert not echo(a.space, a.env(), b.v4, 20_000)
+    assert server.running()
 
 
 def test_second_driver__is_told_that_the_device_is_taken(hosts: Pair) -> None:
