@@ -19,6 +19,7 @@ import calls  # noqa: E402
 import comments  # noqa: E402
 import commits  # noqa: E402
 import dead  # noqa: E402
+import fields  # noqa: E402
 import formats  # noqa: E402
 import graph  # noqa: E402
 import kernel  # noqa: E402
@@ -28,6 +29,7 @@ import pages  # noqa: E402
 import rooms  # noqa: E402
 import selftest  # noqa: E402
 import selftest_commits  # noqa: E402
+import selftest_fields  # noqa: E402
 import style  # noqa: E402
 import text  # noqa: E402
 import unused  # noqa: E402
@@ -67,6 +69,8 @@ def checks() -> dict[str, Check]:
     found["comments__name_what_is_there"] = comments.check_names
     found["comments__members_are_near"] = comments.check_members
     found["comments__head_what_follows"] = comments.check_heads
+    found["comments__explain_each_field"] = fields.check_words
+    found["comments__say_who_writes"] = fields.check_owners
     found["commits__messages"] = commits.check_messages
     found["rooms__slow_calls_no_engine"] = rooms.check_slow
     found["rooms__fast_never_blocks"] = rooms.check_fast
@@ -94,7 +98,7 @@ def main() -> int:
 
     tree = Tree(args.root)
     todo = {name: partial(check, tree) for name, check in checks().items()}
-    todo |= selftest.checks() | selftest_commits.checks()
+    todo |= selftest.checks() | selftest_commits.checks() | selftest_fields.checks()
     if args.names:
         todo = {k: v for k, v in todo.items() if any(n in k for n in args.names)}
     print(f"1..{len(todo)}")
