@@ -12,6 +12,10 @@
  * failures. Message bytes arrive in a region that the application maps and
  * hands over once by setsockopt(IPPROTO_HOMA, SO_HOMA_RCVBUF): recvmsg() says
  * at which offsets they are, and the next recvmsg() takes the offsets back.
+ *
+ * Written by: the program before the call; what the kernel writes during the call is said at
+ * the field ("recvmsg() writes", "the call writes") or at the struct. Nobody else has the
+ * memory, and the kernel reads each value once.
  */
 #ifndef HOMA_ABI_SOCKET_H
 #define HOMA_ABI_SOCKET_H
@@ -138,12 +142,17 @@ struct homa_rcvbuf_args {
  * @rx_gap_bytes: The holes have this many bytes together.
  * @rx_granted: The sender may send this many bytes of the incoming message.
  * @flags: Each set bit of HOMA_RPC_* says something about the RPC.
+ *
+ * Written by: the kernel, all of it.
  */
 struct homa_rpc_info {
 	__u64 id;
 	union {
+		/* It is a place for any address, and all bytes of it are written. */
 		struct sockaddr_storage storage;
+		/* It is the address if the socket is of AF_INET. */
 		struct sockaddr_in in4;
+		/* It is the address if the socket is of AF_INET6. */
 		struct sockaddr_in6 in6;
 	} peer;
 	__u64 completion_cookie;

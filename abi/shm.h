@@ -145,6 +145,9 @@ enum {
  * @deadline: REQUEST, with HOMA_SQE_DEADLINE: when the application stops waiting for the
  *	response, ns of homad's CLOCK_MONOTONIC; 0: it does not say. The server is told how long
  *	that is from now; homad does nothing when it passes.
+ * @reserved: The application writes 0; homad does not read it.
+ *
+ * Written by: the application, before it raises the ring's tail; read by: homad, after that.
  */
 struct homa_sqe {
 	uint8_t op;
@@ -194,8 +197,11 @@ enum { HOMA_CQE_PRIVATE = 1 };
  *	come. An application in another time namespace than homad cannot use either.
  * @id: REQUEST: the RPC's id at this end; if its client is an application of this
  *	host that does not number its requests, 2 * its token + 1.
+ * @reserved: Nobody writes or reads it; it is 0.
  * @pages: @num_pages offsets into the pool, one for each 64 KiB of the message. The
  *	application may use each page until it puts it into the release ring.
+ *
+ * Written by: homad, before it raises the ring's tail; read by: the application, after that.
  */
 struct homa_cqe {
 	uint8_t kind;
@@ -216,13 +222,19 @@ struct homa_cqe {
 	uint32_t pages[HOMA_SHM_PAGES];
 };
 
-/* The two indices of a ring, each in a cache line of its own. */
+/* The two indices of a ring, each in a cache line of its own. Written by: the producer (@tail)
+ * and the consumer (@head), as each field says; read by: both. */
 struct homa_shm_ring {
-	uint32_t tail; /* written by the producer */
-	/* the bell, in the first submission ring; see the top of the file */
+	/* Number of entries that the producer has put in, modulo 2^32. Only the producer
+	 * writes it. */
+	uint32_t tail;
+	/* The bell, in the first submission ring only: the application writes 1, homad writes
+	 * 0; see the top of the file. */
 	uint32_t bell;
 	uint32_t pad0[14];
-	uint32_t head; /* written by the consumer */
+	/* Number of entries that the consumer has taken out, modulo 2^32. Only the consumer
+	 * writes it. */
+	uint32_t head;
 	uint32_t pad1[15];
 };
 
@@ -285,7 +297,7 @@ enum homa_shm_place_kind {
 /**
  * struct homa_shm_place - where one ring is in the queues memory
  *
- * homad writes it before the application sees it, and never reads it. Offsets are
+ * Written by: homad, before the application sees it; read by: the application. Offsets are
  * multiples of HOMA_SHM_LINE.
  * @kind: enum homa_shm_place_kind; an application ignores kinds that it does not know.
  * @number: the number of the ring among those of its kind, from 0.
@@ -294,6 +306,7 @@ enum homa_shm_place_kind {
  * @entries: the number of entries, a power of two.
  * @indices: offset of its struct homa_shm_ring.
  * @first: offset of its first entry.
+ * @reserved: homad writes 0.
  */
 struct homa_shm_place {
 	uint16_t kind;
@@ -332,6 +345,9 @@ struct homa_shm_place {
  * @sq: indices of the submission rings.
  * @release: indices of the release ring.
  * @cq: indices of the completion ring.
+ *
+ * Written by: homad, except for @armed and @sqs, which the application writes, and the rings;
+ * read by: both.
  */
 struct homa_shm_header {
 	uint32_t magic;
@@ -356,11 +372,16 @@ struct homa_shm_header {
 /**
  * struct homa_shm_queues - the whole of the queues memory, but for the table of places
  *	behind it, of an application that asks for no other sizes
+ * Written by: the application (@sqe, @released) and homad (@cqe); @h says it by field.
  */
 struct homa_shm_queues {
+	/* What homad says of the memory, and the indices of all rings. */
 	struct homa_shm_header h;
+	/* The entries of the submission rings, one row for each ring. */
 	struct homa_sqe sqe[HOMA_SHM_SQS][HOMA_SHM_SQ_ENTRIES];
+	/* The entries of the completion ring. */
 	struct homa_cqe cqe[HOMA_SHM_CQ_ENTRIES];
+	/* The entries of the release ring: offsets of pages in the pool, in bytes. */
 	uint32_t released[HOMA_SHM_RELEASES];
 };
 

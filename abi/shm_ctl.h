@@ -2,6 +2,9 @@
 /*
  * What homad and an application say to each other over the attach socket, before and beside
  * the shared memory of shm.h: one packet asks, one answers.
+ *
+ * Written by: who sends the packet, the application a request and homad all others; read by:
+ * the other one, which has a copy of its own of what the socket carried.
  */
 #ifndef HOMA_ABI_SHM_CTL_H
 #define HOMA_ABI_SHM_CTL_H
@@ -64,8 +67,12 @@ enum homa_ctl_op {
  * ticket and nobody would accept it. */
 #define HOMA_CTL_ALL_SEEN 4u
 
-/* struct homa_ctl_rings - how many entries each submission ring, the completion ring and the
- * release ring have; 0 in a request leaves the number to homad. */
+/*
+ * struct homa_ctl_rings - how many entries rings have
+ * @submit: number of entries of each submission ring; 0 in a request leaves it to homad.
+ * @complete: number of entries of the completion ring, in the same way.
+ * @release: number of entries of the release ring, in the same way.
+ */
 struct homa_ctl_rings {
 	uint32_t submit, complete, release;
 };
@@ -135,6 +142,7 @@ struct homa_ctl_request {
  *	token is valid, ms.
  * @text: with an error: one sentence that says what is wrong and how to mend it.
  * @rings: ATTACH: how many entries each ring has; zeros from a homad that knows one size only.
+ * @reserved: homad writes 0.
  */
 struct homa_ctl_answer {
 	int32_t error;
@@ -184,6 +192,12 @@ enum {
 
 #define HOMA_CTL_BATCH 16u /* records in one packet after METRICS and RPCS */
 
+/**
+ * struct homa_ctl_metric - one counter of homad's
+ * @value: the counter's value.
+ * @name: its name, NUL-terminated.
+ * @text: what it counts, in a few words, NUL-terminated.
+ */
 struct homa_ctl_metric {
 	uint64_t value;
 	char name[48];

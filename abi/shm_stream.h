@@ -110,6 +110,9 @@ enum {
  * struct homa_stream_end - an address and port
  * @ip: network order, IPv4 as ::ffff:a.b.c.d; all zeros: any.
  * @port: host order; 0: any.
+ * @reserved: It is 0.
+ *
+ * Written by: who writes the struct that it is in.
  */
 struct homa_stream_end {
 	uint8_t ip[16];
@@ -119,6 +122,8 @@ struct homa_stream_end {
 
 /**
  * struct homa_stream_command - application to homad
+ * @op: the command, an enum homa_stream_op.
+ * @reserved: The application writes 0.
  * @slot: The command is about the stream in this slot, except for CONNECT.
  * @generation: The stream in @slot has this generation, except for CONNECT.
  * @token: homad returns the token of a CONNECT with OPENED or FAILED.
@@ -126,6 +131,8 @@ struct homa_stream_end {
  * @remote: CONNECT opens a connection to this address and port.
  * @local: CONNECT uses this source address; with zeros homad takes the route's. The port is
  *	0, and homad chooses one.
+ *
+ * Written by: the application, before it raises the ring's tail; read by: homad, after that.
  */
 struct homa_stream_command {
 	uint16_t op;
@@ -166,10 +173,13 @@ enum homa_stream_event_kind {
 /**
  * struct homa_stream_event - homad to application
  * @kind: homad writes what has happened, an enum homa_stream_event_kind.
+ * @reserved: homad writes 0.
  * @error: FAILED carries the reason as a positive errno.
  * @slot: The event is about the stream in this slot.
  * @generation: The stream in @slot has this generation.
  * @token: Its meaning depends on @kind: the token of a CONNECT, or the number of a listener.
+ *
+ * Written by: homad, before it raises the ring's tail; read by: the application, after that.
  */
 struct homa_stream_event {
 	uint16_t kind;
@@ -193,13 +203,16 @@ enum {
 /**
  * struct homa_stream_slot - a stream
  *
- * First what homad writes, then, in other cache lines, what the application writes.
+ * Written by: homad, up to @remote, and the applications that hold the stream, from @rx_read on,
+ * which are other cache lines; where the other side writes, too, the field says so. Read by: all
+ * of them.
  * @generation: homad writes a number that tells this stream from others in the same slot.
  * @state: homad sets bits of HOMA_STREAM_IS_OPEN and the constants after it.
  * @error: homad writes a positive errno if the stream has failed.
  * @rx_end: homad writes the position behind the last byte that has arrived in order.
  * @rx_map: homad writes the map of the buffer with bytes that have arrived.
- * @tx_free: The peer has all bytes before this position, so homad needs their room no more.
+ * @tx_free: homad writes the position before which the peer has all bytes, so that homad needs
+ *	their room no more.
  * @tx_shift: homad writes log2 of the bytes of the send buffer that have memory; the size in
  *	@tx_map may be as large.
  * @told: homad writes 1 when a CHANGED of the stream is in the event ring; the application
@@ -208,7 +221,7 @@ enum {
  * @rtt_us: The smoothed round trip took this long at the stream's last event, in us.
  * @cwnd: The congestion window had this many bytes at the stream's last event.
  * @retransmits: homad had sent this many segments again by the stream's last event.
- * @holders: This many attachments have the stream, or are about to have it.
+ * @holders: homad writes the number of attachments that have the stream, or are about to.
  * @local: This is the address and port on this host.
  * @remote: This is the address and port of the peer.
  * @rx_read: The application writes the position behind the last byte that it has taken.
@@ -219,8 +232,10 @@ enum {
  * @rx_rung: The reader writes the value that @rx_read had at its last RING, so that the next
  *	holder knows what homad has been told. It is used only while @holders is more than 1.
  * @shut: The application writes 1 when it will write no more.
- * @rx_lock: The @id of the area whose application reads now, or 0 if nobody does.
- * @tx_lock: The @id of the area whose application writes now, or 0 if nobody does.
+ * @rx_lock: The @id of the area whose application reads now, or 0 if nobody does. Who reads
+ *	exchanges it; homad writes 0 if that application has ended.
+ * @tx_lock: The @id of the area whose application writes now, or 0 if nobody does; written in
+ *	the same way.
  * @common: The processes that have the stream keep here what they have agreed on, such as
  *	O_NONBLOCK. homad does not look at it, and it may be anything when a stream begins.
  *
@@ -259,8 +274,11 @@ struct homa_stream_slot {
  * struct homa_stream_rule - homad carries connections to these addresses and ports
  * @ip: An address matches if it begins like this one; written as in struct homa_stream_end.
  * @prefix: This many of the first bits of @ip are compared.
+ * @reserved, @reserved2: homad writes 0.
  * @from: This is the lowest port that matches.
  * @to: This is the highest port that matches.
+ *
+ * Written by: homad, before the application sees it; read by: the application.
  */
 struct homa_stream_rule {
 	uint8_t ip[16];
@@ -272,7 +290,8 @@ struct homa_stream_rule {
 
 /**
  * struct homa_stream_area - begin of the memory
- * homad writes all fields before the application sees them, except for the last three.
+ * Written by: homad, before the application sees it, except for @armed and the indices, which
+ * both sides write; read by: the application.
  * @magic: HOMA_STREAM_MAGIC.
  * @num_slots: number of slots.
  * @bytes: size of the memory, bytes.
@@ -287,7 +306,7 @@ struct homa_stream_rule {
  * @firsts: offset of the first slot's first buffer for bytes that arrive; the one for bytes
  *	to send is HOMA_STREAM_FIRST behind it, and the next slot's twice that.
  * @rules: addresses and ports whose connections homad carries.
- * @armed: the application writes 1 while it sleeps or is about to.
+ * @armed: the application writes 1 when it is about to sleep; homad writes 0 when it wakes it.
  * @command: indices of the command ring, as in shm.h.
  * @event: indices of the event ring, as in shm.h.
  */

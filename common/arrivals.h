@@ -31,10 +31,15 @@ struct homa_arrival {
 
 /** struct homa_arrivals - one host's stream; the workload must outlive it */
 struct homa_arrivals {
+	/* Generator of all that is drawn at random here. */
 	struct homa_prng rng;
+	/* Distribution of the messages' sizes. */
 	const struct homa_workload *workload;
+	/* Mean time between two arrivals, ns; 0: @at_ns stays 0. */
 	double gap_ns;
+	/* Time of the last arrival, ns since the start of the process. */
 	double at_ns;
+	/* Number of hosts to choose from, at least 1. */
 	uint32_t peers;
 };
 

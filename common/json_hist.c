@@ -11,7 +11,9 @@
 cJSON *homa_json_summary(const struct homa_hist *h, double scale)
 {
 	static const struct {
+		/* Name of the percentile in the JSON. */
 		const char *name;
+		/* The percentile, 0 to 100. */
 		double percent;
 	} wanted[] = {
 		{ "p50", 50 },

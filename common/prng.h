@@ -13,6 +13,7 @@
 
 /** struct homa_prng - state of one generator; one thread uses it at a time */
 struct homa_prng {
+	/* State of the generator; not all of it is 0. */
 	uint64_t s[4];
 };
 

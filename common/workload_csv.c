@@ -19,8 +19,15 @@
 
 /**
  * struct csv - a file while it is read
+ * @path: name of the file, for messages.
+ * @err: where a sentence on an error is written.
+ * @errlen: size of @err in bytes.
+ * @line: number of the line that was read last, from 1.
  * @columns: 1 or 2, 0 before the first line with numbers.
  * @skipped: lines without numbers before the first, to allow one header.
+ * @points: the points read so far, @count of them.
+ * @count: number of points in @points.
+ * @room: number of points for which @points has memory.
  */
 struct csv {
 	const char *path;

@@ -74,8 +74,11 @@ static const struct homa_quantile w5[] = {
 /* clang-format on */
 
 static const struct {
+	/* Name by which the workload is chosen. */
 	const char *name;
+	/* Its distribution, @count points in ascending order. */
 	const struct homa_quantile *points;
+	/* Number of entries of @points. */
 	uint32_t count;
 } tables[] = {
 	{ "w1", w1, sizeof(w1) / sizeof(w1[0]) },

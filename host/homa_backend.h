@@ -8,6 +8,9 @@
  * A host is a plug-in opened on demand (libhoma-<name>.so exports
  * homa_backend_get()), so that a program that uses another host never loads
  * the packet I/O libraries. The static variant links it in.
+ *
+ * Written by: the core, which fills the structs and passes them to one call; a host reads them
+ * and keeps no pointer to them. What a host fills is said at the struct.
  */
 #ifndef HOMA_BACKEND_H
 #define HOMA_BACKEND_H
@@ -77,6 +80,8 @@ struct homa_message_out {
  * struct homa_room - memory of a host that messages can be sent from without a copy
  * @at, @size: where it is, and its bytes.
  * @owner, @segment, @offset: the host's.
+ *
+ * Written by: the host, in @alloc; the core hands it back as it is.
  */
 struct homa_room {
 	void *at;
@@ -91,6 +96,9 @@ struct homa_room {
  * @abi: HOMA_BACKEND_ABI.
  * @open: @err receives one sentence on failure.
  * @close: ends calls of other threads with -ESHUTDOWN, then frees.
+ * @bind: makes the host a server on @port.
+ * @getsockname: writes the address and port that peers see into @addr.
+ * @udp_port: returns the UDP port in use, in host order; 0: packets are not in UDP.
  * @receive: @id 0: any message that @flags ask for; waits for ever if
  *	@timeout_ns is negative. The cookie of a request is when its client stops waiting, in
  *	the same form, or 0.
@@ -107,6 +115,13 @@ struct homa_room {
  *	if it understands that. -EINVAL: answered or rejected before. -EOPNOTSUPP: what
  *	runs the protocol is older than this call.
  * @request: with HOMA_NONBLOCK it does not wait, and gives -EAGAIN if it had to.
+ * @reply: sends the response to @request, which the host copies or pins before it returns.
+ * @release: gives back the pages of a message.
+ * @abort: ends the request of this side with @id, 0: all of them, with the errno @error; with 0
+ *	nobody hears of it.
+ * @fd: returns a descriptor that is readable while a message waits.
+ * @poll: does what can be done without waiting.
+ * @metrics: calls @visit for each counter.
  * @wait_send: until such a request of @length bytes would find room; -EAGAIN: not
  *	within the time.
  * @send_fd: a descriptor that is readable when such a request may be worth another try;
@@ -126,6 +141,8 @@ struct homa_room {
  * All return 0 or a negative errno, with the meanings of libhoma.h. Arguments
  * have been checked by the core. Any thread may call any of them at any time
  * between @open and @close.
+ *
+ * Written by: the host, as a constant.
  */
 struct homa_backend_ops {
 	unsigned int abi;

@@ -536,11 +536,11 @@ const void *homa_view(const struct homa_message *msg, void *buf, size_t size);
  * within a major version it is 64 bytes.
  */
 struct homa_ticket {
-	uint64_t handle;
-	uint64_t id;
-	uint64_t host[2];
-	uint8_t peer[28];
-	uint32_t check;
+	uint64_t handle;  /* number of the handle that received the request */
+	uint64_t id;	  /* id of the request, as homa_message.id */
+	uint64_t host[2]; /* what finds the request again */
+	uint8_t peer[28]; /* address of the client, as in homa_message.peer */
+	uint32_t check;	  /* sum of the bytes before, against damage */
 };
 
 /** homa_ticket_get() - the name of a request that homa_receive() gave; -EINVAL: it is none. */

@@ -33,7 +33,7 @@ _POINTER = re.compile(r"\(\s*\*+\s*(?:const\s+)?(\w+)")
 _BRACKETS = re.compile(r"\[[^\]]*\]|:[^,;]*|\([^()]*\)")
 # Padding says what it is by its name.
 _PAD = re.compile(r"_?pad\d*")
-_OWNER = re.compile(r"\b(?:[Ww]ritten|[Gg]uarded) by: \w")
+_OWNER = re.compile(r"\b(?:[Ww]ritten|[Gg]uarded)[\s*]+by:\s")
 
 
 def _blank(match: re.Match[str]) -> str:
