@@ -3,6 +3,8 @@
  * The address of a peer as the engine and the packet I/O layer see it: an
  * IPv6 or v4-mapped IPv4 address and, under UDP encapsulation, the peer's UDP
  * port. Two processes behind one IP address differ in the latter.
+ *
+ * Guarded by: the owner of what it is embedded in.
  */
 #ifndef HOMA_ADDR_H
 #define HOMA_ADDR_H

@@ -3,6 +3,8 @@
  * Hashing for the engine's tables. Whatever a peer can choose - its address,
  * its RPC ids - is hashed with secret keys, so that nobody can aim all his RPCs
  * at one bucket. No hash leaves the engine.
+ *
+ * Guarded by: nobody; the struct is a variable of one call.
  */
 #ifndef HOMA_HASH_H
 #define HOMA_HASH_H
@@ -67,6 +69,7 @@ static inline u64 homa_hash_ip(const u8 *ip, u64 k0, u64 k1)
 }
 
 struct homa_siphash {
+	/* The four words of SipHash's state. */
 	u64 v0, v1, v2, v3;
 };
 

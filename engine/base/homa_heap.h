@@ -7,6 +7,8 @@
  *
  * Fredman, Sedgewick, Sleator, Tarjan: "The pairing heap: a new form of
  * self-adjusting heap", Algorithmica 1, 1986.
+ *
+ * Guarded by: the owner of the heap, whose lock is held for all calls and for the nodes in it.
  */
 #ifndef HOMA_HEAP_H
 #define HOMA_HEAP_H

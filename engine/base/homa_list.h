@@ -3,6 +3,9 @@
  * Intrusive doubly linked list: a ring through a head. A node that is in no
  * list points to itself, so that leaving a list twice is harmless and "is it
  * queued?" needs no flag.
+ *
+ * Guarded by: the owner of the head, whose lock is held for all calls and for the nodes in the
+ * list.
  */
 #ifndef HOMA_LIST_H
 #define HOMA_LIST_H
@@ -11,7 +14,11 @@
 
 /** struct homa_list - head of a list, or a node in one */
 struct homa_list {
+	/* The node after this one; of a head, the first node; the struct itself if there is
+	 * none. */
 	struct homa_list *next;
+	/* The node before this one; of a head, the last node; the struct itself if there is
+	 * none. */
 	struct homa_list *prev;
 };
 

@@ -2,6 +2,8 @@
 /*
  * Which of 32,768 ports are taken: a bit for each and a bit for each full word of
  * them, so that the next free one is found in a dozen steps even if there is none.
+ *
+ * Guarded by: the owner, whose lock is held for all calls.
  */
 #ifndef HOMA_PORTS_H
 #define HOMA_PORTS_H

@@ -4,6 +4,9 @@
  * everything from @end on, and a sorted list of gaps before it. A message that
  * arrives in order has no gap and needs no memory; each hole that a lost or
  * overtaken packet leaves costs one node, lent by the caller.
+ *
+ * Guarded by: the owner of the set, whose lock is held for all calls; spare records belong to
+ * one context.
  */
 #ifndef HOMA_RANGES_H
 #define HOMA_RANGES_H
@@ -19,6 +22,7 @@
 
 /** struct homa_range - the bytes from @start to @end - 1; or a node of a list of spare ones */
 struct homa_range {
+	/* The range that follows in the list; NULL: this is the last. */
 	struct homa_range *next;
 	u32 start;
 	u32 end;
@@ -87,7 +91,9 @@ static inline u32 homa_ranges_in_order(const struct homa_rangeset *set)
 
 /** struct homa_ranges_iter - the position of an iteration over missing ranges */
 struct homa_ranges_iter {
+	/* The gap that comes next; NULL: all were returned. */
 	const struct homa_range *next;
+	/* Position from which on all is missing, which is returned last. */
 	u32 tail;
 };
 

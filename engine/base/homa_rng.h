@@ -3,6 +3,8 @@
  * Random numbers that a seed determines: simulations and failed tests can be
  * repeated. SplitMix64 (Steele, Lea, Flood, OOPSLA 2014); not for secrets, for
  * each number tells all that follow.
+ *
+ * Guarded by: the owner, who lets one thread at a time draw.
  */
 #ifndef HOMA_RNG_H
 #define HOMA_RNG_H
@@ -10,6 +12,7 @@
 #include "homa_hash.h"
 
 struct homa_rng {
+	/* The state, which any value may be; each draw changes it. */
 	u64 state;
 };
 

@@ -5,6 +5,8 @@
  * buckets of its owner's; further ones come in segments, memory that the host hands
  * in. Without a segment the table stays as it is and its chains grow. It does not
  * shrink. The owner locks it; a look at a bucket without the lock may miss.
+ *
+ * Guarded by: the owner, whose lock is held for all changes.
  */
 #ifndef HOMA_TABLE_H
 #define HOMA_TABLE_H

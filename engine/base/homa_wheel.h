@@ -8,6 +8,8 @@
  * coarse slots waits in the last of them. So a node that waits for T comes out
  * early once, and once more for each horizon in T: with a tick of half a
  * millisecond every two seconds. Nothing is late by more than a tick.
+ *
+ * Guarded by: the owner of the wheel, whose lock is held for all calls and for the nodes in it.
  */
 #ifndef HOMA_WHEEL_H
 #define HOMA_WHEEL_H

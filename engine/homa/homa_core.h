@@ -11,6 +11,9 @@
 
 /*
  * struct homa_engine - see homa_engine.h
+ *
+ * Guarded by: what each field says. "Constant" is what homa_engine_init() writes before anybody
+ * else has the engine; a "counter" is added to by any context, atomically.
  */
 struct homa_engine {
 	/* Settings. homa_engine_set_params() writes them while no other call is under
@@ -73,7 +76,9 @@ struct homa_engine {
 	struct homa_list *sock_buckets;
 	/* Set of the client ports that are free; sock table lock. */
 	struct homa_ports ports;
+	/* The parts of the peer table, each with a lock of its own. */
 	struct homa_peer_stripe peers[HOMA_PEER_STRIPES];
+	/* Our cutoffs and what they follow from, under their own lock. */
 	struct homa_prio prio;
 };
 

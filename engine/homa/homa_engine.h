@@ -304,6 +304,8 @@ enum { HOMA_SEND_PRIVATE = 1 };
  * @deadline: time at which the application stops waiting, in ns on the clock of homa_ctx.now,
  *	which the server is told; the RPC goes on then. 0, or more than 73 minutes ahead: the
  *	server is told nothing.
+ *
+ * Written by: the host, before the call; the engine reads it and keeps no pointer to it.
  */
 struct homa_send {
 	struct homa_addr dst;
@@ -460,8 +462,10 @@ u32 homa_engine_shards(const struct homa_engine *engine);
 /* ---- looking in ---- */
 /* homa_look.h shows links, RPCs and peers. */
 
-/* Numbers of objects that there are now, for tests that look for leaks. */
+/* Numbers of objects that there are now, for tests that look for leaks. Written by:
+ * homa_engine_counts(), into memory of its caller's. */
 struct homa_counts {
+	/* Numbers of RPCs that are not dead, of peers in the table and of open sockets. */
 	u32 rpcs, peers, socks;
 	/* Number of spare ranges in use to remember requests that ran. */
 	u32 once;

@@ -23,7 +23,7 @@ enum homa_grantee_state {
 /*
  * struct homa_grantee - a message coming in
  *
- * Under the grant lock, unless a field says otherwise.
+ * Guarded by: the grant lock, unless a field says otherwise.
  */
 struct homa_grantee {
 	/* Links a waiting message into its peer's heap; the key is the number of bytes
@@ -78,9 +78,10 @@ struct homa_grantee {
 /*
  * struct homa_grants - the grant scheduler of a link
  *
- * Under @lock, unless a field says otherwise.
+ * Guarded by: @lock, the grant lock, unless a field says otherwise.
  */
 struct homa_grants {
+	/* The grant lock. */
 	struct homa_lock lock;
 	/* Number of entries of @active that are used. */
 	u32 num_active;

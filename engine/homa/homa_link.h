@@ -17,7 +17,7 @@
 /*
  * struct homa_derived - values that follow from settings, link rate and round trip
  *
- * homa_link_derive() writes them under the link lock; each is read without it.
+ * Written by: homa_link_derive(), under the link lock; read by: all, without it.
  */
 struct homa_derived {
 	/* Most bytes of a message that are sent without a grant: what fills the link for a
@@ -45,11 +45,12 @@ struct homa_derived {
 /*
  * struct homa_link - see homa_engine.h
  *
- * Under @lock, unless a field says otherwise.
+ * Guarded by: @lock, unless a field says otherwise.
  */
 struct homa_link {
 	/* Engine of the link; constant. */
 	struct homa_engine *engine;
+	/* The link lock. */
 	struct homa_lock lock;
 	/* Send scheduler, which says whose packet goes next. */
 	struct homa_sched sched;
@@ -71,6 +72,8 @@ struct homa_link {
 	u32 rtt_next_ns;
 	/* Time at which the present epoch ends, in ns; read without the lock. */
 	u64 rtt_epoch_at;
+	/* Values that follow from settings, @rate_mbps and @rtt_ns; each is read without the
+	 * lock. */
 	struct homa_derived derived;
 	/* Grant scheduler, which says which senders may send; under its own lock. */
 	struct homa_grants grants;

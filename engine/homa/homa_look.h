@@ -3,6 +3,8 @@
  * The engine's contract with tools: how far an RPC has come, which RPCs and
  * peers there are. Belongs to homa_engine.h; apart because hosts that only carry
  * packets do not need it.
+ *
+ * Written by: the engine, into memory of the caller's, who has it alone.
  */
 #ifndef HOMA_LOOK_H
 #define HOMA_LOOK_H

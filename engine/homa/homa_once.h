@@ -15,7 +15,9 @@
 	64u /* number of groups of client addresses in a stripe */
 
 /*
- * struct homa_once - HOMA_ONCE_IDS ids in a row of one client; stripe lock
+ * struct homa_once - HOMA_ONCE_IDS ids in a row of one client
+ *
+ * Guarded by: the lock of the stripe that the block is in.
  */
 struct homa_once {
 	/* Next block of the hash bucket. */
@@ -38,11 +40,15 @@ HOMA_STATIC_ASSERT(sizeof(struct homa_once) <= HOMA_RECORD_SIZE,
 
 /*
  * struct homa_once_stripe - a part of what is remembered
+ *
+ * Guarded by: @lock.
  */
 struct homa_once_stripe {
+	/* The lock of the stripe and of its blocks. */
 	struct homa_lock lock;
 	/* Blocks whose RPCs have all ended, the first to expire first. */
 	struct homa_list idle;
+	/* Hash buckets, @mask + 1 of them, each a list of blocks by homa_once.next. */
 	struct homa_once **buckets;
 	/* Number of buckets less 1, which is a bit mask; constant. */
 	u32 mask;

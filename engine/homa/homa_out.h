@@ -15,6 +15,8 @@
 
 /*
  * struct homa_rtx - a range of bytes to send again; it is made of a spare record
+ *
+ * Guarded by: the link lock.
  */
 struct homa_rtx {
 	/* Range that is sent after this one; NULL: this is the last. */
@@ -28,7 +30,7 @@ struct homa_rtx {
 /*
  * struct homa_out - a message going out
  *
- * Under the link lock, unless a field says otherwise. homa_out_start() sets all of it
+ * Guarded by: the link lock, unless a field says otherwise. homa_out_start() sets all of it
  * before the link knows the message.
  */
 struct homa_out {

@@ -26,7 +26,8 @@
  * struct homa_peer - a remote host (or process, under UDP encapsulation) as reached over
  * one link: each link's grant scheduler has its own
  *
- * The peer lock is @lock, the stripe's that of the part of the table it is in.
+ * Guarded by: what each field says. The peer lock is @lock, the stripe's that of the part of the
+ * table it is in.
  */
 struct homa_peer {
 	/* Link over which the peer is reached; constant. */
@@ -47,6 +48,7 @@ struct homa_peer {
 	/* Time at which the peer was last looked for, in ms; the collector reads it without
 	 * a lock. */
 	u32 used_at_ms;
+	/* The peer lock. */
 	struct homa_lock lock;
 	/* Number of entries of @ack_ids that are used. Peer lock; read without it. */
 	u8 num_acks;
@@ -124,15 +126,19 @@ HOMA_STATIC_ASSERT(HOMA_PEER_STRIPES == HOMA_OWNER_PARTS,
 
 /*
  * struct homa_peer_stripe - a part of the peer table
+ *
+ * Guarded by: @lock.
  */
 struct homa_peer_stripe {
+	/* The stripe lock. */
 	struct homa_lock lock;
+	/* Hash table of the peers by homa_peer.key. */
 	struct homa_table peers;
 	/* All peers of the stripe, first those that the collector looks at next. */
 	struct homa_list turns;
 	/* Peers that acks are owed to, the most recent first. */
 	struct homa_list owed;
-	/* So many of its peers nobody pays for. */
+	/* Number of its peers that nobody pays for. */
 	u32 unpaid;
 };
 

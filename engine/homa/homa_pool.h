@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Receive pages: where incoming messages go, 64 KiB pages of a region that the host has.
- * A message's last part may share a page with others. All under the sock lock.
+ * A message's last part may share a page with others.
+ *
+ * Guarded by: the sock lock, unless a field says otherwise.
  */
 #ifndef HOMA_POOL_H
 #define HOMA_POOL_H

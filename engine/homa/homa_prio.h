@@ -13,9 +13,10 @@
 /*
  * struct homa_prio - our cutoffs, and the traffic they follow from
  *
- * Under @lock, whose class is the peer's, unless a field says otherwise.
+ * Guarded by: @lock, whose class is the peer's, unless a field says otherwise.
  */
 struct homa_prio {
+	/* The lock of the cutoffs. */
 	struct homa_lock lock;
 	/* For each level, the length in bytes up to which messages come unasked on it; read
 	 * without the lock. */

@@ -31,8 +31,8 @@ enum homa_rpc_state {
 enum {
 	HOMA_SLEPT =
 		1, /* this host was asleep, so packets that it receives may be old */
-	HOMA_SLEPT_WHOLE =
-		2, /* the whole request had been sent when the host awoke */
+	/* the whole request had been sent when this host awoke */
+	HOMA_SLEPT_WHOLE = 2,
 };
 
 enum homa_rpc_flags {
@@ -51,7 +51,7 @@ enum homa_rpc_flags {
 /*
  * struct homa_rpc - one RPC at one end
  *
- * Under the shard lock, unless a field says otherwise.
+ * Guarded by: the shard lock, unless a field says otherwise.
  */
 struct homa_rpc {
 	/* Links the RPC into its bucket of the shard's table. */
@@ -65,11 +65,13 @@ struct homa_rpc {
 	/* References: one while the RPC is hashed, one for each packet in flight at the
 	 * host, event and caller that uses it. */
 	struct homa_ref refs;
-	/* Socket, remote host, link and part of the RPC table that the RPC belongs to;
-	 * constant. */
+	/* Socket that the RPC belongs to; constant. */
 	struct homa_sock *sock;
+	/* Remote host of the RPC; constant. */
 	struct homa_peer *peer;
+	/* Link over which @peer is reached; constant. */
 	struct homa_link *link;
+	/* Part of the RPC table that the RPC is in; constant. */
 	struct homa_shard *shard;
 	/* Links the RPC into homa_sock.rpcs; sock lock. */
 	struct homa_list sock_rpcs;
@@ -148,9 +150,9 @@ struct homa_rpc {
 	 * for; 0: none did. Bytes that are missing before it were retransmitted earlier, so
 	 * they are lost again. */
 	u32 repaired_to;
-	/* Offset before which missing bytes were overtaken by later ones at @overtaken_at
-	 * or earlier; 0: none were. @asked_to: offset before which missing bytes have been
-	 * asked for; HOMA_NO_EARLY: they are asked for only after silence. */
+	/* @overtaken_to: offset before which missing bytes were overtaken by later ones at
+	 * @overtaken_at or earlier; 0: none were. @asked_to: offset before which missing bytes
+	 * have been asked for; HOMA_NO_EARLY: they are asked for only after silence. */
 	u32 overtaken_to, asked_to;
 	/* Number of pages that its message has or was promised while it is incomplete; sock
 	 * lock. */
@@ -182,13 +184,17 @@ HOMA_STATIC_ASSERT(sizeof(struct homa_rpc) <= 640, "RPC state grew");
 
 /*
  * struct homa_shard - a part of the RPC table
+ *
+ * Guarded by: @lock.
  */
 struct homa_shard {
+	/* The shard lock, which is that of its RPCs, too. */
 	struct homa_lock lock;
 	/* Index of the shard; constant. */
 	u32 index;
 	/* homa_rpc.generation of the last RPC that was made in the shard. */
 	u32 next_generation;
+	/* Hash table of the shard's RPCs by homa_rpc.hash_value. */
 	struct homa_table rpcs;
 	/* Timers of the shard's RPCs. */
 	struct homa_wheel wheel;

@@ -17,6 +17,8 @@
  * @start: offset in the message of the first byte that the packet carries or announces.
  * @end: offset behind the last such byte.
  * @whole: the packet is DATA and carries all of its message.
+ *
+ * Written by: homa_rx(), of one call of which it is a variable.
  */
 struct homa_rx_in {
 	struct homa_link *link;

@@ -16,6 +16,8 @@
 
 /*
  * struct homa_sock - a port
+ *
+ * Guarded by: what each field says. "Counter" means that any context adds to it, atomically.
  */
 struct homa_sock {
 	/* Links the socket into its hash bucket; sock table lock. */
@@ -23,6 +25,7 @@ struct homa_sock {
 	/* References: one while the socket is open, one of each RPC and of each caller that
 	 * looks at it. */
 	struct homa_ref refs;
+	/* The sock lock. */
 	struct homa_lock lock;
 	/* Port of the socket, in host order. Sock table lock; read without it. */
 	u16 port;

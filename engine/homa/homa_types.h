@@ -2,6 +2,9 @@
 /*
  * What passes between the engine and its hosts: settings, counters, sizes, packets,
  * events, and the context of a caller. The calls are in homa_engine.h.
+ *
+ * Written by: who hands it over, host or engine, as the struct says; nobody else looks at it
+ * during a call.
  */
 #ifndef HOMA_TYPES_H
 #define HOMA_TYPES_H
@@ -22,8 +25,8 @@ struct homa_segment;
 #define HOMA_NEVER ((u64)-1) /* a time that does not come */
 
 /*
- * struct homa_from - which of a host's addresses packets leave from; bytes of the host's,
- * which the engine only copies. All 0: the host chooses.
+ * struct homa_from - which of a host's addresses packets leave from
+ * @word: bytes of the host's, which the engine only copies. All 0: the host chooses.
  */
 struct homa_from {
 	u64 word[2];
@@ -145,7 +148,8 @@ struct homa_limits {
 
 /*
  * struct homa_owner - the account of one that sockets belong to, such as a user; see
- * homa_sock_charge(). The engine counts here without a lock.
+ * homa_sock_charge(). Written by: the engine, any context of which adds to the numbers atomically,
+ * and the host (@max_peers); read by: both.
  * @rpcs: number of RPCs that are open on the owner's sockets, of either side.
  * @client_rpcs: number of @rpcs that are requests which the owner's own sockets sent.
  * @backlog: number of requests that came to the owner's sockets and that no application has
@@ -397,9 +401,11 @@ struct homa_ctrl {
 		};
 		/* Cutoffs of a CUTOFFS packet, in bytes. */
 		u32 cutoffs[HOMA_PRIORITIES];
-		/* Client ids and server ports of an ACK. */
+		/* The RPCs that an ACK acknowledges. */
 		struct {
+			/* Ids of the RPCs at the client. */
 			u64 ids[HOMA_MAX_ACKS];
+			/* Port of the server of each, in host order. */
 			u16 ports[HOMA_MAX_ACKS];
 		} acks;
 	};
@@ -423,14 +429,17 @@ struct homa_owed {
 
 /* An address and its keyed hash, which is kept because it is not cheap. */
 struct homa_addr_key {
+	/* Keyed hash of @addr. */
 	u64 key;
+	/* The address. */
 	struct homa_addr addr;
 };
 
 /*
  * struct homa_ctx - one caller of the engine (a CPU, a thread)
  *
- * The host writes @now, @cpu, @heard_at and @tx_now; the other fields are the engine's.
+ * Written by: the one caller that it belongs to: the host @now, @cpu, @heard_at, @tx_now and
+ * @tx_link, the engine, when it is called, all others.
  */
 struct homa_ctx {
 	/* The engine that is called. */
@@ -456,13 +465,14 @@ struct homa_ctx {
 	struct homa_rpc *rx_rpc;
 	/* Numbers of spare objects in the four lists that follow; the host reads them. */
 	u32 spare_rpcs, spare_peers, spare_ranges, spare_segments;
-	/* Lists of spare memory that the host has handed in. */
+	/* @spare_segment, @spare_rpc, @spare_peer, @spare_range: lists of spare memory that
+	 * the host has handed in. */
 	struct homa_segment *spare_segment;
 	struct homa_rpc *spare_rpc;
 	struct homa_peer *spare_peer;
 	struct homa_range *spare_range;
-	/* Lists of objects whose memory homa_retired_rpc() and homa_retired_peer()
-	 * return. */
+	/* @retired_rpc, @retired_peer: lists of objects whose memory homa_retired_rpc() and
+	 * homa_retired_peer() return. */
 	struct homa_rpc *retired_rpc;
 	struct homa_peer *retired_peer;
 	/* First and last RPC of the list of those that homa_event_next() returns. */

@@ -25,6 +25,9 @@
 
 /**
  * struct homa_sendable - what a link's scheduler knows of something that sends
+ *
+ * Guarded by: the link lock, unless a field says otherwise.
+ *
  * @node: links the sendable into homa_sched.heap while it can send. Its key is the
  *	number of bytes left, its tie the age that homa_sched_enter() was given.
  * @fifo: links the sendable into homa_sched.fifo while @node is in the heap, unless
@@ -49,6 +52,9 @@ struct homa_sendable {
 
 /**
  * struct homa_sched - the scheduler
+ *
+ * Guarded by: the link lock, unless a field says otherwise.
+ *
  * @heap: holds the sendables that can send, fewest bytes left first.
  * @fifo: holds those of them that are not brief, oldest first.
  * @idle_at: says when the device will have sent all that it was given, ns, by the

@@ -28,6 +28,9 @@ enum homa_sender {
 
 /**
  * struct homa_turns - whose turn it is
+ *
+ * Guarded by: the link lock.
+ *
  * @deficit: bytes that each kind may still send in its turn; below 0 it owes them.
  * @quantum: bytes of a turn of each kind; 0: the link is not shared.
  * @waits: which kinds had something to send when they were last asked.

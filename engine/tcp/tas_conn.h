@@ -11,6 +11,8 @@
  * four: snd_una <= snd_nxt <= snd_end, acknowledged, sent, written; and snd_edge, the end
  * of the peer's window. A FIN takes the number behind the last byte: snd_end counts it
  * as soon as the application has closed.
+ *
+ * Written by: the one thread that the connection's engine belongs to, in the engine's calls.
  */
 #ifndef HOMA_TAS_CONN_H
 #define HOMA_TAS_CONN_H

@@ -3,6 +3,9 @@
  * The TCP engine as its host calls it. A host's round: tas_set_now(); for each packet
  * tas_rx_packet() and the copy that it asks for; tas_timers(); tas_next_event()
  * until there is none; tas_next_out() until there is none or the device is full.
+ *
+ * Written by: the one thread that the engine belongs to, in the engine's calls and between
+ * them; others read at most the counters of @metrics and what a field says is shared.
  */
 #ifndef HOMA_TAS_ENGINE_H
 #define HOMA_TAS_ENGINE_H
@@ -67,7 +70,9 @@ struct tas_listener {
 /* A segment that leaves without its connection: a reset, a SYN cookie, or an ACK as it was
  * when it fell due. */
 struct tas_stray {
+	/* The two ends that the segment is between. */
 	struct tas_pair pair;
+	/* The segment's header; it has no payload. */
 	struct tas_segment seg;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What the files of the TCP engine call of each other. */
+/* What the files of the TCP engine call of each other. Written by: nobody; the struct is a
+ * constant. */
 #ifndef HOMA_TAS_IMPL_H
 #define HOMA_TAS_IMPL_H
 

@@ -2,6 +2,8 @@
 /*
  * The TCP engine's contract with tools: how a connection does, and which connections and
  * listeners there are, a bounded piece at a time. Nothing here changes anything.
+ *
+ * Written by: the engine, into memory of the caller's, who has it alone.
  */
 #ifndef HOMA_TAS_LOOK_H
 #define HOMA_TAS_LOOK_H

@@ -10,6 +10,8 @@
  *
  * One engine belongs to one thread. A host with several threads has an engine for each
  * and steers the packets of a connection to one of them.
+ *
+ * Written by: the one thread that the engine belongs to.
  */
 #ifndef HOMA_TAS_TYPES_H
 #define HOMA_TAS_TYPES_H

@@ -7,6 +7,8 @@
  * spinlocks do. With PREEMPT_RT they sleep, and the context is its caller's by
  * homak_own(). lockdep plays the part of the lock-order checker, one lock class
  * key per enum homa_lock_class, and notices a call with bottom halves on.
+ *
+ * Guarded by: nobody; locks and references are changed atomically by any context.
  */
 #ifndef HOMA_PLAT_H
 #define HOMA_PLAT_H
@@ -153,6 +155,7 @@ enum homa_lock_class {
 #define HOMA_WRITE_ONCE(x, v) WRITE_ONCE(x, v)
 
 struct homa_lock {
+	/* The kernel's lock. */
 	spinlock_t spin;
 };
 
@@ -190,6 +193,7 @@ static inline void homa_unlock(struct homa_lock *lock)
 
 /* A reference count; whoever drops the last reference owns the object. */
 struct homa_ref {
+	/* The number of references; whoever makes it 0 owns the object. */
 	refcount_t count;
 };
 

@@ -7,6 +7,8 @@
  * Compiled twice: without HOMA_MT all locks and atomics vanish (one thread at
  * a time runs the engine), with HOMA_MT they are real. HOMA_LOCK_CHECK adds a
  * checker of the lock order of docs/architecture.md to the latter.
+ *
+ * Guarded by: nobody; locks and references are changed atomically by any context.
  */
 #ifndef HOMA_PLAT_H
 #define HOMA_PLAT_H
@@ -225,6 +227,7 @@ extern bool homa_plat_alone;
 struct homa_lock {
 	u32 word; /* 0: the lock is free, 1: it is held */
 #ifdef HOMA_LOCK_CHECK
+	/* Enum homa_lock_class, which homa_lock_init() writes. */
 	u32 lock_class;
 #endif
 };
@@ -289,6 +292,7 @@ static inline void homa_unlock(struct homa_lock *lock)
 
 /* A reference count; whoever drops the last reference owns the object. */
 struct homa_ref {
+	/* The number of references; whoever makes it 0 owns the object. */
 	u32 count;
 };
 
@@ -353,6 +357,7 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 #define HOMA_ALONE 1
 
 struct homa_lock {
+	/* Nobody uses it; a struct has a member. */
 	u8 unused;
 };
 
@@ -380,6 +385,7 @@ static inline void homa_unlock(struct homa_lock *lock)
 }
 
 struct homa_ref {
+	/* The number of references; whoever makes it 0 owns the object. */
 	u32 count;
 };
 

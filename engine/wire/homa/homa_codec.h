@@ -5,6 +5,8 @@
  * so that the engine may compute with what it gets: no length is 0 or above
  * HOMA_MAX_WIRE_LENGTH, no range leaves its message, no sum of an offset and a
  * length overflows 32 bits, no priority or count indexes past its array.
+ *
+ * Written by: the decoder or who wants to encode, into a variable of one call.
  */
 #ifndef HOMA_CODEC_H
 #define HOMA_CODEC_H
@@ -118,7 +120,11 @@ struct homa_resend {
 	u8 priority;
 };
 
-/** struct homa_cutoffs - CUTOFFS: each @cutoff <= HOMA_MAX_WIRE_LENGTH */
+/**
+ * struct homa_cutoffs - CUTOFFS
+ * @cutoff: longest message in bytes that goes at each level, at most HOMA_MAX_WIRE_LENGTH.
+ * @version: which CUTOFFS of the sender they are, to be echoed in DATA.
+ */
 struct homa_cutoffs {
 	u32 cutoff[HOMA_PRIORITIES];
 	u16 version;
@@ -135,15 +141,24 @@ struct homa_start {
 	u32 length;
 };
 
-/** struct homa_packet - any packet; the member for hdr.type is valid */
+/**
+ * struct homa_packet - any packet; the member for hdr.type is valid
+ * @hdr: what all packets have.
+ */
 struct homa_packet {
 	struct homa_hdr hdr;
 	union {
+		/* Body of DATA. */
 		struct homa_data data;
+		/* Body of GRANT. */
 		struct homa_grant grant;
+		/* Body of RESEND. */
 		struct homa_resend resend;
+		/* Body of CUTOFFS. */
 		struct homa_cutoffs cutoffs;
+		/* Body of ACK. */
 		struct homa_acks ack;
+		/* Body of START_MSG. */
 		struct homa_start start;
 	};
 };

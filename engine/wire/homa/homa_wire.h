@@ -8,6 +8,8 @@
  * The first 20 bytes imitate a TCP header so that NICs segment, hash and
  * offload Homa packets as if they were TCP. There is no version field: peers
  * of another revision are recognised only by lengths that do not fit.
+ *
+ * Written by: the codec of the sender; read by: that of the receiver, which believes nothing.
  */
 #ifndef HOMA_WIRE_H
 #define HOMA_WIRE_H
@@ -163,6 +165,7 @@ struct homa_wire_ack {
 
 /**
  * struct homa_wire_data - DATA, payload follows
+ * @common: what every packet begins with.
  * @length: bytes in the whole message.
  * @incoming: the sender will send up to here without a grant.
  * @ack: an RPC that the sender, as a client, has finished.
@@ -188,6 +191,7 @@ struct homa_wire_data {
 
 /**
  * struct homa_wire_grant - GRANT
+ * @common: what every packet begins with.
  * @offset: the sender may transmit all bytes before this one.
  * @priority: level for the message's scheduled packets from now on.
  */
@@ -199,6 +203,7 @@ struct homa_wire_grant {
 
 /**
  * struct homa_wire_resend - RESEND
+ * @common: what every packet begins with.
  * @offset: first missing byte.
  * @length: bytes missing, or HOMA_RESEND_ALL.
  * @priority: level for the retransmission.
@@ -212,6 +217,7 @@ struct homa_wire_resend {
 
 /**
  * struct homa_wire_cutoffs - CUTOFFS
+ * @common: what every packet begins with.
  * @cutoff: longest message that goes at each level; 0 for unused levels.
  * @version: to be echoed in DATA.
  */
@@ -223,6 +229,7 @@ struct homa_wire_cutoffs {
 
 /**
  * struct homa_wire_acks - ACK
+ * @common: what every packet begins with.
  * @num: how many of @ack are valid, 0..HOMA_MAX_ACKS. The RPC of the common
  *	header is acknowledged in any case.
  */
@@ -274,7 +281,11 @@ static inline void homa_wire_set_left(void *buf, u16 code)
 	w->ext |= HOMA_EXT_LEFT;
 }
 
-/** struct homa_wire_start - START_MSG; @length: bytes in the whole message */
+/**
+ * struct homa_wire_start - START_MSG
+ * @common: what every packet begins with.
+ * @length: number of bytes in the whole message.
+ */
 struct homa_wire_start {
 	struct homa_wire_common common;
 	homa_be32 length;

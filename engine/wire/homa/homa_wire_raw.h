@@ -4,6 +4,8 @@
  * homa_packet, so that the packet path does not carry them. They matter to
  * whoever must reproduce or judge a packet byte by byte - tests against
  * captures, traces, a sender disguised as TCP, whose checksum must be right.
+ *
+ * Written by: the decoder or who wants to encode, into a variable of one call.
  */
 #ifndef HOMA_WIRE_RAW_H
 #define HOMA_WIRE_RAW_H

@@ -4,6 +4,8 @@
  * and one encoder. The decoder believes nothing: lengths are checked before they are
  * used, and options that do not fit are an error or, where the RFCs say so, ignored.
  * Sequence numbers are compared modulo 2^32 (RFC 9293, 3.4).
+ *
+ * Written by: the decoder or who wants to encode, into a variable of one call.
  */
 #ifndef HOMA_TAS_WIRE_H
 #define HOMA_TAS_WIRE_H
