@@ -4,6 +4,8 @@
  * interface with its addresses, the ways to peers, ICMP, packets to ourselves, and the epoll set
  * by which a thread sleeps. Netlink and ICMP are the slow side: who calls nic_rx() looks at it now
  * and then.
+ *
+ * Guarded by: the caller of nic.h, who lets one thread at a time use a nic.
  */
 #ifndef HOMA_NIC_ETHER_H
 #define HOMA_NIC_ETHER_H

@@ -3,6 +3,8 @@
  * Ethernet and IP headers around a Homa packet: building them from a template
  * that is made once per peer, and taking a received frame apart. Pure
  * functions over bytes; nothing here does I/O.
+ *
+ * Guarded by: the owner of the path that a template belongs to.
  */
 #ifndef HOMA_NIC_FRAME_H
 #define HOMA_NIC_FRAME_H

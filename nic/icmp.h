@@ -4,6 +4,8 @@
  * send and understand them itself: "port unreachable" is how a client learns at
  * once that nobody listens, "fragmentation needed" is how it learns the path's
  * MTU.
+ *
+ * Written by: the thread that opens and closes the nic; others only use the sockets meanwhile.
  */
 #ifndef HOMA_NIC_ICMP_H
 #define HOMA_NIC_ICMP_H

@@ -2,6 +2,8 @@
 /*
  * Packets to ourselves, for a backend whose device does not loop back: a
  * bounded queue in memory.
+ *
+ * Guarded by: the caller of nic.h, who lets one thread at a time use a nic.
  */
 #ifndef HOMA_NIC_LOOP_H
 #define HOMA_NIC_LOOP_H

@@ -5,7 +5,8 @@
  * the protocol. Headers below the Homa header (Ethernet, IP, UDP) are built
  * and removed here, neighbours and routes come from the kernel by netlink.
  *
- * A nic is used by one thread at a time; the caller serialises.
+ * Guarded by: the caller, who lets one thread at a time use a nic. What is handed to a call and
+ * what a call fills is the caller's alone.
  */
 #ifndef HOMA_NIC_H
 #define HOMA_NIC_H

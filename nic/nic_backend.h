@@ -3,6 +3,9 @@
  * What a packet I/O backend gives to nic.c, and the few things that all
  * backends share: failing with a sentence, and a bounded list of ICMP errors.
  * A backend embeds struct nic as its first member; nic.c never looks further.
+ *
+ * Guarded by: the caller of nic.h, who lets one thread at a time use a nic. Its counters are
+ * read by that thread, too.
  */
 #ifndef HOMA_NIC_BACKEND_H
 #define HOMA_NIC_BACKEND_H
@@ -17,31 +20,48 @@
  *  header and one byte of message. */
 #define NIC_MIN_MTU (40 + 8 + 56 + 1)
 
-/** struct nic_ops - the functions of a backend, each as described in nic.h. */
+/**
+ * struct nic_ops - the functions of a backend, each as described in nic.h.
+ * Written by: the backend, as a constant.
+ */
 struct nic_ops {
+	/* It frees the nic and all that it has. */
 	void (*close)(struct nic *nic);
+	/* It is nic_rx(). */
 	int (*rx)(struct nic *nic, struct nic_rx *pkts, int n);
+	/* It is nic_rx_release(). */
 	void (*rx_release)(struct nic *nic, const struct nic_rx *pkts, int n);
+	/* It is nic_tx_room(). */
 	int (*tx_room)(struct nic *nic);
+	/* It is nic_tx(). */
 	int (*tx)(struct nic *nic, const struct nic_tx *pkts, int n);
+	/* It is nic_flush(). */
 	void (*flush)(struct nic *nic);
+	/* It is nic_errors(). */
 	int (*errors)(struct nic *nic, struct nic_error *errors, int n);
+	/* It is nic_port_unreachable(). */
 	void (*port_unreachable)(struct nic *nic, const struct nic_rx *pkt);
+	/* It is nic_fd(). */
 	int (*fd)(const struct nic *nic);
+	/* It is nic_arm(). */
 	bool (*arm)(struct nic *nic);
 	/** It is NULL if to look for packets costs nothing. */
 	const u64 *(*watch)(struct nic *nic);
 	/** It is NULL if the kernel keeps path MTUs. */
 	void (*believe_mtu)(struct nic *nic, const struct homa_addr *dst,
 			    u32 mtu);
+	/* It is nic_route(). */
 	int (*route)(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 	/** It is NULL, as @learn then is, if the backend always asks the kernel itself. */
 	void (*ask_by)(struct nic *nic, nic_way_asker ask, void *arg);
+	/* It is nic_learn(). */
 	void (*learn)(struct nic *nic, const struct nic_way *way);
 	/** It is NULL, as the next two then are, if the backend cannot carry TCP. */
 	int (*tcp_port)(struct nic *nic, u16 port, bool on);
+	/* It is nic_source(). */
 	int (*source)(struct nic *nic, const struct homa_addr *dst,
 		      struct homa_addr *src);
+	/* It is nic_has_address(). */
 	bool (*has_address)(const struct nic *nic, const struct homa_addr *addr);
 	/** It refreshes counters that the kernel keeps, and may be NULL. */
 	void (*update_stats)(struct nic *nic);

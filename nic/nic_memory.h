@@ -3,6 +3,8 @@
  * A link in memory for tests: nics attach to it with an address and exchange
  * packets, which it loses, doubles, reorders and damages as told, by a seeded
  * generator. The nics of one link may be used by different threads.
+ *
+ * Written by: the caller of nic_memory_create(), which copies it.
  */
 #ifndef HOMA_NIC_MEMORY_H
 #define HOMA_NIC_MEMORY_H

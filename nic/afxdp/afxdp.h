@@ -7,6 +7,10 @@
  * A buffer ("frame") is always in exactly one place: on the free stack, in a
  * fill ring or with the kernel for receiving, with the caller between nic_rx()
  * and nic_rx_release(), or in a send ring until the kernel completes it.
+ *
+ * Guarded by: the caller of nic.h, who lets one thread at a time use a nic, except for
+ * nic_tcp_port(): any thread may call it, and it changes @takes_tcp and the map of ports only,
+ * bit by bit.
  */
 #ifndef HOMA_NIC_AFXDP_H
 #define HOMA_NIC_AFXDP_H

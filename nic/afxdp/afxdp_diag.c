@@ -20,7 +20,9 @@
 
 /* struct wanted - the queue that is looked for */
 struct wanted {
+	/* The kernel's number of the interface. */
 	u32 ifindex;
+	/* The number of the queue on it. */
 	u32 queue;
 };
 

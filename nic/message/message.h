@@ -8,6 +8,9 @@
  * of the shared memory before anything looks at them. A device that goes away, or that breaks
  * the rules, is left; packets are lost then as on any link, and the backend connects
  * again when a device listens.
+ *
+ * Guarded by: the caller of nic.h, who lets one thread at a time use a nic; what @shared points
+ * at is memory that the device writes, too.
  */
 #ifndef HOMA_NIC_MESSAGE_H
 #define HOMA_NIC_MESSAGE_H

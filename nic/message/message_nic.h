@@ -58,6 +58,8 @@
  * @queues: the number of queues, 1 to MNIC_QUEUES_MAX; 0 if another driver has the device. Then
  *	no descriptors come.
  * @slots: the slots of each direction of a queue, 1 to MNIC_ENTRIES.
+ *
+ * Written by: the device, which sends it once; read by: the driver.
  */
 struct mnic_hello {
 	uint32_t magic;
@@ -72,6 +74,8 @@ struct mnic_hello {
  * @mtu: the most bytes of an IP packet on the link.
  * @mbps: what the link carries, in Mbit/s; 0 if it is unknown.
  * @mac: the Ethernet address.
+ *
+ * Written by: the device, before the driver has the memory; read by: the driver.
  */
 struct mnic_device {
 	uint32_t features;
@@ -87,6 +91,9 @@ struct mnic_device {
  * @seg: 0, or of a super-frame the bytes of the message that each packet is to have. The frame
  *	has one DATA header, as if the link had its length, and no checksum but IPv4's.
  * @prio: 0 to 7. Of the frames that wait in different queues, those of the highest are next.
+ * @zero: these bytes are 0.
+ *
+ * Written by: the driver, before it raises @made; read by: the device.
  */
 struct mnic_send {
 	uint32_t slot;
@@ -101,6 +108,9 @@ struct mnic_send {
  * @slot: the number of the slot.
  * @packets: the number of packets that were made of it.
  * @status: MNIC_SENT or another.
+ * @zero: these bytes are 0.
+ *
+ * Written by: the device, before it raises @made; read by: the driver.
  */
 struct mnic_done {
 	uint32_t slot;
@@ -109,7 +119,12 @@ struct mnic_done {
 	uint8_t zero[25];
 };
 
-/** struct mnic_post - slot @slot is empty, and the device may fill it */
+/**
+ * struct mnic_post - slot @slot is empty, and the device may fill it
+ * @zero: these bytes are 0.
+ *
+ * Written by: the driver, before it raises @made; read by: the device.
+ */
 struct mnic_post {
 	uint32_t slot;
 	uint8_t zero[28];
@@ -126,10 +141,13 @@ struct mnic_post {
  * @bad: 1 if headers and length contradict each other.
  * @at: the offset of the Homa header.
  * @time: when its first byte arrived, in ns of the device's clock.
+ * @zero: these bytes are 0.
  *
  * A unit (@pieces > 1) has the headers of the first packet, but for a data offset of 13, its
  * payload, and then for each further packet its offset in the message (4 bytes, big endian) and
  * its payload, without gaps. The slot's list has a struct mnic_piece for each packet.
+ *
+ * Written by: the device, before it raises @made; read by: the driver.
  */
 struct mnic_got {
 	uint64_t time;
@@ -144,7 +162,14 @@ struct mnic_got {
 	uint8_t zero[5];
 };
 
-/** struct mnic_piece - where a unit's packet belongs in the message: offset and bytes */
+/**
+ * struct mnic_piece - where a unit's packet belongs in the message
+ * @offset: the offset of the packet's first byte in the message.
+ * @length: the number of its bytes of the message.
+ *
+ * Written by: the device, before it raises @made of the ring whose entry names the slot; read
+ * by: the driver.
+ */
 struct mnic_piece {
 	uint32_t offset;
 	uint32_t length;
@@ -156,6 +181,9 @@ struct mnic_piece {
  * @taken: the entries that were taken out; the consumer writes it, with release.
  * @asleep: 1 if the consumer wants its eventfd written when @made has been raised. It writes 1
  *	and looks at @made once more before it sleeps; the producer writes 0 and the eventfd.
+ *
+ * Written by: the producer (@made) and the consumer (@taken), each in its own cache line, and both
+ * (@asleep); read by: both.
  */
 struct mnic_ring {
 	uint32_t made;
@@ -169,6 +197,8 @@ struct mnic_ring {
  * struct mnic_queue - a queue of each direction
  * @send_ring, @done_ring, @post_ring, @got_ring: the numbers of the four rings. The driver
  *	makes the entries of @send and @post, the device those of @done and @got.
+ *
+ * Written by: the driver (@send, @post) and the device (@done, @got); each ring says who else.
  */
 struct mnic_queue {
 	struct mnic_ring send_ring;

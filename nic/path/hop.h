@@ -3,6 +3,8 @@
  * Next hops: what the kernel knows of each neighbour, kept once however many
  * destinations are behind it. A path sees by a version that its hop has changed, so
  * that news of a router cost the same whether one destination is behind it or all.
+ *
+ * Guarded by: the owner of the table, who lets one thread at a time use it.
  */
 #ifndef HOMA_NIC_HOP_H
 #define HOMA_NIC_HOP_H

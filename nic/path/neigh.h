@@ -3,6 +3,8 @@
  * Neighbours (ARP and neighbour discovery) through the kernel: it resolves, we
  * ask, and we tell it which entries are in use, because it never sees the
  * traffic that would keep them alive.
+ *
+ * Guarded by: the owner of the object, who lets one thread at a time use it.
  */
 #ifndef HOMA_NIC_NEIGH_H
 #define HOMA_NIC_NEIGH_H

@@ -66,7 +66,9 @@ static u32 ethtool_channels(int fd, const char *name)
 static u32 ethtool_link(int fd, const char *name)
 {
 	struct {
+		/* The request and, after the call, its answer. */
 		struct ethtool_link_settings req;
+		/* Room for three masks of link modes, as long as the kernel may want them. */
 		u32 masks[3 * 127];
 	} cmd;
 	struct ifreq ifr;

@@ -2,6 +2,8 @@
 /*
  * What the kernel knows about a network interface: addresses, MTU, rate, and
  * whether there is hardware behind it.
+ *
+ * Guarded by: the owner of the object, who lets one thread at a time use it.
  */
 #ifndef HOMA_NIC_NETIF_H
 #define HOMA_NIC_NETIF_H

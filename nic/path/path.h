@@ -4,6 +4,8 @@
  * hop, link address and the finished header template, cached per destination.
  * Packets for a peer whose link address is not known yet are held, a few of
  * them, until the kernel has resolved it.
+ *
+ * Guarded by: the owner of the table, who lets one thread at a time use it.
  */
 #ifndef HOMA_NIC_PATH_H
 #define HOMA_NIC_PATH_H

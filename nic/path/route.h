@@ -2,6 +2,8 @@
 /*
  * Asking the kernel's routing table. The answer is the kernel's own, policy
  * routing and learned path MTUs included.
+ *
+ * Written by: the function that asks, into memory of its caller's.
  */
 #ifndef HOMA_NIC_ROUTE_H
 #define HOMA_NIC_ROUTE_H

@@ -2,6 +2,8 @@
 /*
  * As much of rtnetlink as packet I/O needs: a request with its answers, and
  * a socket for notifications.
+ *
+ * Guarded by: the owner of the socket, who lets one thread at a time use it.
  */
 #ifndef HOMA_NIC_RTNL_H
 #define HOMA_NIC_RTNL_H
@@ -31,7 +33,9 @@ typedef int (*nic_rtnl_cb)(const struct nlmsghdr *msg, void *arg);
 /** struct nic_rtnl_req - a request under construction: nic_rtnl_init() begins it, the caller
  *  fills its body, then attributes are appended. */
 struct nic_rtnl_req {
+	/* The header of the message, with its length so far. */
 	struct nlmsghdr hdr;
+	/* The body that the type of request has, then attributes. */
 	u8 body[256];
 };
 

@@ -2,6 +2,9 @@
 /*
  * The way to a destination over a device, as the kernel tells it: a question and its answer.
  * Nobody shares them, so any thread may ask.
+ *
+ * Written by: who asks (the question) and the thread that asks the kernel for him (the answer),
+ * one after the other.
  */
 #ifndef HOMA_NIC_WAY_H
 #define HOMA_NIC_WAY_H

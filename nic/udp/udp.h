@@ -2,6 +2,8 @@
 /*
  * Inside the UDP backend: one socket, a pool of large receive buffers that
  * hold GRO bundles, and message headers prepared once for the batch calls.
+ *
+ * Guarded by: the caller of nic.h, who lets one thread at a time use a nic.
  */
 #ifndef HOMA_NIC_UDP_H
 #define HOMA_NIC_UDP_H

@@ -39,6 +39,8 @@ struct {
 
 /* The bits of the TCP ports whose segments are taken on one queue. */
 struct homa_xdp_ports {
+	/* Bit port % 64 of word port / 64 is 1 if segments to that port are taken. Written by:
+	 * any thread of the loader's process, one bit at a time; read by: the program. */
 	__u64 word[HOMA_XDP_PORT_WORDS];
 };
 

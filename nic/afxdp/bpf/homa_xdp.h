@@ -21,6 +21,9 @@
  * @n6: the number of IPv6 addresses in @v6.
  * @v4: the IPv4 addresses in network byte order.
  * @v6: the IPv6 addresses in network byte order, each as two 64-bit words.
+ *
+ * Written by: the loader, which replaces the whole entry of the map; read by: the program, for
+ * each packet.
  */
 struct homa_xdp_addrs {
 	__u32 any;
