@@ -5,6 +5,8 @@
  * cheaply that somebody waits (homa_gate_wanted()) and gives way between two
  * rounds (homa_gate_yield()); whoever waits yields the processor for a
  * while before it sleeps, because a wake-up costs far more than the wait.
+ *
+ * Guarded by: nobody; all fields are atomic, and any thread writes them by the functions here.
  */
 #ifndef HOMA_GATE_H
 #define HOMA_GATE_H

@@ -4,7 +4,7 @@
  * Sizes are powers of two from 256 bytes to 1 MiB with a free list each, so
  * that a steady load never reaches malloc; what is kept idle is bounded.
  *
- * Not thread-safe: the host's lock protects it.
+ * Guarded by: the host, whose lock is held or whose one thread calls.
  */
 #ifndef HOMA_MSGBUF_H
 #define HOMA_MSGBUF_H

@@ -5,6 +5,8 @@
  * peer for is among them: with 64 applications on two cores nearly every response was asked for
  * and sent again. So a host runs its timers when it has looked at all packets. A flood cannot
  * keep them longer than HOMA_OVERDUE_PACKETS packets.
+ *
+ * Guarded by: the owner, one thread or who holds the host's lock.
  */
 #ifndef HOMA_OVERDUE_H
 #define HOMA_OVERDUE_H

@@ -2,7 +2,9 @@
 /*
  * Memory for the engine's objects (RPCs, peers, gap records): one size, 64-byte
  * aligned, allocated in chunks, handed out zeroed the first time, never given
- * back to the system before the end. Not thread-safe.
+ * back to the system before the end.
+ *
+ * Guarded by: the owner, who lets one thread at a time call.
  */
 #ifndef HOMA_SLAB_H
 #define HOMA_SLAB_H

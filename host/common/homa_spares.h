@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Spare objects for the engine, which never allocates: before each call that may
- * need some, a context must hold enough for a whole batch. Not thread-safe: one
- * for each context.
+ * need some, a context must hold enough for a whole batch. Guarded
+ * by: the owner of the context, of which there is one for each.
  */
 #ifndef HOMA_SPARES_H
 #define HOMA_SPARES_H

@@ -21,6 +21,8 @@
  * then, so everybody looks again. While other threads use the same core, a yield takes long, and
  * a time without work says how busy the core is and not how rare work is: then the thread
  * looks as long as it may, and only its own looking counts in the average.
+ *
+ * Guarded by: the thread that looks for work; a copy is nobody else's.
  */
 #ifndef HOMA_SPIN_H
 #define HOMA_SPIN_H

@@ -9,6 +9,8 @@
  * nic. It is held for one round of the loop, never while sleeping. A second
  * notion, the poller, says which waiting thread is responsible for the nic:
  * the one that spins on it or sleeps in ppoll() on it.
+ *
+ * Guarded by: homa_emb.lock, for all structs here, unless a field says otherwise.
  */
 #ifndef HOMA_EMBEDDED_H
 #define HOMA_EMBEDDED_H
@@ -105,6 +107,7 @@ enum homa_emb_queue {
 
 /* struct homa_emb_progress - the progress thread; see progress.c */
 struct homa_emb_progress {
+	/* The progress thread; valid while @on. */
 	pthread_t thread;
 	/* The thread has been started and not been stopped. */
 	bool on;
@@ -148,16 +151,21 @@ struct homa_emb {
 	struct homa_gate lock;
 	/* The way to the network, and what it says of itself. */
 	struct nic *nic;
+	/* What @nic says of itself. */
 	const struct nic_info *info;
 	/* The engine with its only link and its only socket, made by homa_emb_open(). */
 	struct homa_engine *engine;
+	/* The engine's only link. */
 	struct homa_link *link;
+	/* The engine's only socket. */
 	struct homa_sock *sock;
 	/* The context of whoever holds @lock. */
 	struct homa_ctx ctx;
 	/* True if peers are named by IP address and UDP port. */
 	bool encap;
+	/* True once the application has chosen the server port. */
 	bool bound;
+	/* True once the host begins to close, so that calls end with -ESHUTDOWN. */
 	bool closing;
 
 	/* Time before which homa_timer() has nothing to do, ns. */
@@ -168,14 +176,14 @@ struct homa_emb {
 	u64 tx_at;
 	/* True if the nic had no room, so that packets wait in the engine. */
 	bool tx_blocked;
-	/* Messages handed in since the engine was last asked for packets, and when the first of
-	 * them was, ns. */
+	/* Number of messages that were handed in since the engine was last asked for packets. */
 	u32 deferred;
+	/* Time at which the first of them was handed in, ns. */
 	u64 deferred_at;
 
-	/* Complete messages that nobody took, by kind, oldest first, and how many of both kinds
-	 * there are. */
+	/* Complete messages that nobody took, by kind, oldest first. */
 	struct homa_list ready[HOMA_EMB_QUEUES];
+	/* Number of complete messages of both kinds that nobody took. */
 	u32 ready_count;
 	/* Number of messages that became ready; homa_emb_rpc.order gets its value. */
 	u64 order;
@@ -209,25 +217,37 @@ struct homa_emb {
 	s64 spin_ns;
 	/* Where messages arrive; it is the application's memory if @lent. */
 	u8 *region;
+	/* Size of @region, in bytes. */
 	size_t region_size;
+	/* True if @region is the application's memory. */
 	bool lent;
 	/* True if the application has taken a message, so that @region cannot be changed
 	 * any more. */
 	bool received;
+	/* Memory of the engine's for the pages of @region (homa_pool_size()). */
 	void *pool;
+	/* Copies of messages to send. */
 	struct homa_msgbufs bufs;
+	/* Spare objects for the engine. */
 	struct homa_spares spares;
-	/* Destinations that were found reachable, and the times at which they were, ns. */
+	/* Destinations that were found reachable. */
 	struct homa_addr routes[HOMA_EMB_ROUTES];
+	/* Time at which each of @routes was found reachable, ns. */
 	u64 routes_at[HOMA_EMB_ROUTES];
+	/* The progress thread. */
 	struct homa_emb_progress progress;
+	/* What this host counts beside the engine. */
 	struct homa_emb_counters counters;
 
-	/* Packets that one round of the loop receives, and those that it sends. */
+	/* Packets that one round of the loop receives, as the nic says. */
 	struct nic_rx rx[HOMA_EMB_BATCH];
+	/* The same packets, as the engine is told. */
 	struct homa_rx_pkt pkts[HOMA_EMB_BATCH];
+	/* Packets that one round sends, as the nic is told. */
 	struct nic_tx tx[HOMA_EMB_TX_BATCH];
+	/* The same packets, as the engine says. */
 	struct homa_tx_desc descs[HOMA_EMB_TX_BATCH];
+	/* Homa headers of further segments of the packets in @descs. */
 	u8 headers[HOMA_EMB_TX_BATCH][96];
 };
 

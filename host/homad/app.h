@@ -5,6 +5,10 @@
  * What lies in the attachment's shared memory is the application's to change at any
  * moment. So homad keeps its own indices of every ring, its own list of what it gave
  * out, and believes nothing that it reads there before it has checked a copy of it.
+ *
+ * Written by: the home of the attachment, which is one fast-path thread; what other threads write
+ * or read is said at the field. Where there are several threads, the lock of the attachment is
+ * held for its slots, its lists of RPCs and its completion ring.
  */
 #ifndef HOMAD_APP_H
 #define HOMAD_APP_H
@@ -114,12 +118,17 @@ struct homad_direct {
 };
 
 /* struct homad_rings - the entries of an attachment's rings, where homad put them and not
- * where its header says that they are; each number of them is a power of two */
+ * where its header says that they are; each number of them is a power of two. Written by: the
+ * slow path, before the fast path knows the attachment. */
 struct homad_rings {
 	/* The submission rings lie one behind the other. */
 	struct homa_sqe *sqe;
+	/* The completion ring. */
 	struct homa_cqe *cqe;
+	/* The release ring. */
 	u32 *released;
+	/* Numbers of entries of each submission ring, of the completion ring and of the release
+	 * ring. */
 	u32 sq_entries, cq_entries, releases;
 };
 
@@ -176,12 +185,17 @@ enum homad_app_phase {
 
 /* struct homad_app - an attachment */
 struct homad_app {
-	/* ---- The slow path writes these before the fast path sees them, and those of the
-	 * process by homad_session_wires() when another one takes it over. ---- */
+	/* ---- Written by: the slow path, before the fast path sees them, and what is the
+	 * process's in homad_session_wires() when another one takes it over; read by: both.
+	 * ---- */
 	u64 id; /* a number that is never used twice */
+	/* The name that it gave itself, for logs and tools. */
 	char name[32];
+	/* The process that has it; 0: none has it at present. */
 	pid_t pid;
+	/* The user who pays for it. */
 	uid_t uid;
+	/* The main group of the process. */
 	gid_t gid;
 	/* Shared memory: @queues has the rings, @pool the receive pool of @pool_bytes bytes;
 	 * @seg has segments with bytes to send. */
@@ -196,6 +210,7 @@ struct homad_app {
 	 * bytes; all ones when all stages have memory behind them. */
 	u32 stages_end;
 	struct homad_segment seg[HOMA_SHM_SEGMENTS];
+	/* The number of entries of @seg that are used; it only grows. */
 	u32 num_segs;
 	/* The entries of the rings in @queues; all zeros before homad_session_open() means
 	 * as in homa_shm_queues. */
@@ -226,15 +241,18 @@ struct homad_app {
 	/* The slow path's own record of it. */
 	void *slow;
 
-	/* ---- The fast path alone uses these. ---- */
+	/* ---- Written by: the home of the attachment, @thread; others where a field says so.
+	 * ---- */
 	/* Its home: the only thread that looks at its rings. */
 	struct homad_thread *thread;
 	/* Held by a thread that changes the completion ring, the slots or the lists of
 	 * RPCs, if there are several threads. */
 	struct homa_gate lock;
-	/* The engine's socket, and the engine's memory for its receive pool. */
+	/* The engine's socket. */
 	struct homa_sock *sock;
+	/* The engine's memory for the receive pool. */
 	void *pool_mem;
+	/* How far its life has come. */
 	enum homad_app_phase phase;
 	/* homad's own indices: the ones in shared memory are not believed. */
 	u32 sq_head[HOMA_SHM_SQS];
@@ -250,7 +268,9 @@ struct homad_app {
 	u64 numbers_end;
 	/* Hashes of addresses under @id_key, each in the place that its last bits say. */
 	struct homad_way {
+		/* The address. */
 		struct homa_addr addr;
+		/* Its hash under @id_key. */
 		u64 hash;
 	} ways[HOMAD_WAYS];
 	/* The number of entries that homad has taken from the release ring; it counts up
@@ -319,7 +339,9 @@ struct homad_app {
 	/* Messages to send that homad has no more use for: the application is told when its
 	 * completion ring has room. There are @num_freed of them, and room for @max_freed. */
 	struct homad_freed {
+		/* Offset of the message in its data segment, in bytes. */
 		u32 offset;
+		/* Number of that data segment. */
 		u16 segment;
 	} *freed;
 	u32 num_freed;
@@ -339,6 +361,7 @@ struct homad_app {
 	bool asked_memory;
 	u32 want_pages;
 	struct homad_app *next_wanting;
+	/* What is counted of it; @thread writes, others read. */
 	struct homad_app_counters counters;
 };
 

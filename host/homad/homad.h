@@ -28,6 +28,8 @@
  *	app.h		an attachment and its RPCs	session.h  what the slow path
  *	thread.h	a fast-path thread			   asks of the fast one
  *	homad.h		the daemon, its ports		fast.h	   within the fast path
+ *
+ * Written by: control, before the fast-path threads run, unless a field says otherwise.
  */
 #ifndef HOMAD_HOMAD_H
 #define HOMAD_HOMAD_H
@@ -57,8 +59,9 @@ struct homad_port {
 	int ifindex;
 	/* True if the device is software, such as veth, and has no rate of its own. */
 	bool virtual_device;
-	/* The time at which the engine's pacer wants to be asked again, ns; HOMA_NEVER: not
-	 * by time. */
+	/* From here to @news_seen the thread that serves the port writes, and no other reads.
+	 * @tx_at: the time at which the engine's pacer wants to be asked again, ns; HOMA_NEVER:
+	 * not by time. */
 	u64 tx_at;
 	/* True if the nic had no room, so that packets wait in the engine. */
 	bool tx_blocked;
@@ -75,6 +78,7 @@ struct homad_port {
 	u64 news_seen;
 	/* The name by which logs and tools call it: "eth0", "udp" or "local". */
 	char name[32];
+	/* The daemon. */
 	struct homad *d;
 	/* Questions about the way to destinations; the thread for routes owns those that
 	 * are open. */
@@ -91,10 +95,15 @@ struct homad {
 	struct homa_limits limits;
 	/* Network devices, then UDP if it is served, then "local", the last. */
 	struct homad_port ports[HOMAD_MAX_PORTS + 1];
+	/* The number of entries of @ports that are used. */
 	u32 num_ports;
+	/* The port for messages between applications of this host. */
 	struct homad_port *local;
+	/* The port for UDP; NULL: it is not served. */
 	struct homad_port *udp;
+	/* The fast-path threads, the first @num_threads of which are there. */
 	struct homad_thread *threads[HOMAD_MAX_THREADS];
+	/* The number of fast-path threads. */
 	u32 num_threads;
 	/* The number of threads that take part, from the first; atomic. */
 	u32 num_active;

@@ -24,7 +24,9 @@
 
 /* struct part - something that is started in this order and stopped in the other */
 struct part {
+	/* Starts it: 0, or a negative errno with a sentence in @err. */
 	int (*start)(struct homad *d, char *err, size_t errlen);
+	/* Stops it. */
 	void (*stop)(struct homad *d);
 };
 

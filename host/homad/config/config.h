@@ -2,6 +2,9 @@
 /*
  * homad's settings: defaults, the configuration file, the command line, in this
  * order. Everything is checked before it gets here.
+ *
+ * Written by: the reader of the configuration, before others have it, and control, which takes
+ * what may change into homad.config while no fast-path thread reads it.
  */
 #ifndef HOMAD_CONFIG_H
 #define HOMAD_CONFIG_H

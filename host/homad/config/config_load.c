@@ -71,8 +71,11 @@ static u32 distance(const char *a, const char *b)
 }
 
 struct guess {
+	/* The key that was not found. */
 	const char *key;
+	/* The known key that is most like it. */
 	char best[NAME + 1];
+	/* How unlike the two are; less is better. */
 	u32 score;
 };
 

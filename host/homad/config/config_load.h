@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* Reading the configuration is spread over files; this is what they share. */
+/* Reading the configuration is spread over files; this is what they share. Written by: the one
+ * thread that reads it. */
 #ifndef HOMAD_CONFIG_LOAD_H
 #define HOMAD_CONFIG_LOAD_H
 

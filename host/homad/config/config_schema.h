@@ -3,6 +3,8 @@
  * Every setting of the file, once: what it is called, what it may be, where it
  * goes and what it does. The reader of the file, --config-help, the manual page
  * and reloading all go by this table.
+ *
+ * Written by: nobody; the table is a constant.
  */
 #ifndef HOMAD_CONFIG_SCHEMA_H
 #define HOMAD_CONFIG_SCHEMA_H

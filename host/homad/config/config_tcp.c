@@ -67,7 +67,9 @@ static bool parse_prefix(const char *text, u8 ip[16], u8 *prefix)
 static bool parse_rate(const struct homad_toml_item *item, u64 *rate)
 {
 	static const struct {
+		/* The unit as it stands in the file. */
 		const char *unit;
+		/* The number of bits a second that it stands for. */
 		u64 bits;
 	} units[] = { { "bit/s", 1 },
 		      { "kbit/s", 1000 },

@@ -2,6 +2,8 @@
 /*
  * A TOML file as a list of scalars with their places, for C. Knows nothing of
  * what the values mean.
+ *
+ * Written by: the reader, one thread.
  */
 #ifndef HOMAD_TOML_H
 #define HOMAD_TOML_H

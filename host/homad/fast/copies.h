@@ -8,6 +8,8 @@
  *
  * A part of each limit is for copies only. Pools grow by use, and would otherwise leave
  * no room for the short messages of their own user.
+ *
+ * Written by: fast-path threads and the slow path, atomically, as the struct says.
  */
 #ifndef HOMAD_COPIES_H
 #define HOMAD_COPIES_H

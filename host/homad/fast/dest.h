@@ -2,6 +2,8 @@
 /*
  * The ways to destinations that a fast-path thread remembers, and who may ask for
  * more of them.
+ *
+ * Written by: the fast-path thread that the destinations belong to.
  */
 #ifndef HOMAD_DEST_H
 #define HOMAD_DEST_H

@@ -44,7 +44,12 @@ struct homad_tcp_counters {
 #undef X
 };
 
-/** struct homad_tcp - TCP of a fast-path thread; homad_thread.tcp, NULL: none */
+/**
+ * struct homad_tcp - TCP of a fast-path thread; homad_thread.tcp, NULL: none
+ *
+ * Written by: that thread, unless a field says otherwise. The atomic stacks are taken by the slow
+ * path.
+ */
 struct homad_tcp {
 	/* @engine runs connections with other hosts, @local those between applications of this
 	 * host. A packet from a device is never given to @local. */
@@ -68,8 +73,9 @@ struct homad_tcp {
 	struct homa_list resetting;
 	/* The fast path counts; other threads read. */
 	struct homad_tcp_counters counters;
-	/* The limits that hold streams, and the time when they are looked at again, in ns. */
+	/* The limits that hold streams, by homad_limit.node. */
 	struct homa_list held;
+	/* Time when they are looked at again, in ns. */
 	u64 held_at;
 	/* Time when slots are asked for again for connections that wait for one, in ns. */
 	u64 retry_at;
@@ -88,10 +94,13 @@ struct homad_tcp {
 	/* An eventfd by which the slow path hears that these stacks are not empty. It belongs to
 	 * the slow path. */
 	int slow_fd;
-	/* Packets of a round: @rx have come, @tx are to leave. */
+	/* The packets that have come in this round. */
 	struct nic_rx rx[HOMAD_BATCH];
+	/* The packets that are to leave in this round. */
 	struct nic_tx tx[HOMAD_TCP_BATCH];
+	/* The address that each of @tx leaves from. */
 	struct homa_addr from[HOMAD_TCP_BATCH];
+	/* The TCP header of each of @tx. */
 	u8 headers[HOMAD_TCP_BATCH][64];
 	/* Memory in which payload is put together that lies in two pieces in its buffer. */
 	u8 joined[HOMAD_TCP_BATCH][HOMAD_TCP_MTU];

@@ -5,6 +5,9 @@
  * own that the slow path drains (trace_stream.c); a full ring loses records and
  * counts them, so a trace never slows an application down by more than its
  * copies. What is not wanted is left out here, before it costs room.
+ *
+ * Written by: the fast-path thread (@tail, @lost and records) and the admin thread (@head, and
+ * what is wanted), as the structs say.
  */
 #ifndef HOMAD_TRACE_H
 #define HOMAD_TRACE_H

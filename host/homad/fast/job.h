@@ -24,14 +24,17 @@ struct homad_thread;
 			;                                                       \
 	} while (0)
 
-/* struct homad_job - something for a fast-path thread to do; see mailbox.c */
+/* struct homad_job - something for a fast-path thread to do; see mailbox.c. Written by: who asks,
+ * before it is pushed, and the thread (@result, @done), after that. */
 struct homad_job {
 	/* The next job in homad_thread.mail. */
 	struct homad_job *next;
 	/* The thread calls this with @arg between two rounds, and keeps what it returns in
 	 * @result. */
 	int (*run)(struct homad_thread *t, void *arg);
+	/* What @run is called with. */
 	void *arg;
+	/* What @run returned; valid when @done is 1. */
 	int result;
 	/* True if no thread waits for it, and @run may free it. */
 	bool posted;
@@ -42,12 +45,14 @@ struct homad_job {
 /*
  * struct homad_question - which way does the kernel send to an address? It belongs to the
  * thread that made it, except from homad_ask_route() until its job runs.
+ * Written by: the thread that it belongs to at the time.
  */
 struct homad_question {
 	/* The next question in homad.questions, an atomic stack. */
 	struct homad_question *next;
 	/* Runs on @thread when the answer is there; the maker sets @job.run. */
 	struct homad_job job;
+	/* The thread that is to learn the answer. */
 	struct homad_thread *thread;
 	/* The destination. */
 	struct homa_addr addr;
@@ -61,6 +66,7 @@ struct homad_question {
 	bool open;
 	/* The answer: a negative errno, or 0 and @route. */
 	int error;
+	/* The kernel's route; valid if @error is 0. */
 	struct nic_route_result route;
 	/* The question and answer for the device; its @ifindex is 0 if the device's way was
 	 * not asked. */
@@ -71,15 +77,18 @@ struct homad_question {
 #define HOMAD_WAYS_ASKED 16u
 
 /*
- * struct homad_way_question - a device queue's own question to the kernel (ways.c) It
+ * struct homad_way_question - a device queue's own question to the kernel (ways.c). It
  * belongs to the thread that made it, except from homad_ask_way() until its job runs.
+ * Written by: the thread that it belongs to at the time.
  */
 struct homad_way_question {
 	/* The next question in homad.way_questions, an atomic stack. */
 	struct homad_way_question *next;
 	/* Runs on the thread that serves @port when the answer is there. */
 	struct homad_job job;
+	/* The daemon. */
 	struct homad *d;
+	/* The port whose device asks. */
 	struct homad_port *port;
 	/* In: the next hop that the queue asks about. Out: the kernel's answer. */
 	struct nic_way way;

@@ -2,6 +2,8 @@
 /*
  * Where the rings of an attachment are in its queues memory. homad decides it once, tells
  * the application in the header, and goes by its own numbers ever after.
+ *
+ * Written by: the slow path, before the attachment begins; constant after that.
  */
 #ifndef HOMAD_LAYOUT_H
 #define HOMAD_LAYOUT_H
@@ -15,6 +17,7 @@ struct homad_layout {
 	/* The first entry of the first submission ring, those of the others being right
 	 * behind; of the completion ring; of the release ring; and the table of places. */
 	u32 submit, complete, release, places;
+	/* The size of the queues memory, in bytes. */
 	u32 bytes;
 };
 

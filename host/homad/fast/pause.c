@@ -28,15 +28,20 @@ struct pause;
 
 /* struct seat - the place at which one thread waits */
 struct seat {
+	/* The job that brings the thread here. */
 	struct homad_job job;
+	/* Wakes the thread when all go on. */
 	struct homa_wake wake;
+	/* The pause that the seat belongs to. */
 	struct pause *pause;
 };
 
 /* struct pause - what the threads wait for; it is on the slow path's stack until all jobs
  * have run */
 struct pause {
+	/* The last thread that comes runs it with @arg. */
 	int (*fn)(struct homad_thread *t, void *arg);
+	/* What @fn is called with. */
 	void *arg;
 	/* The value that @fn returned, valid when @state is OVER. */
 	int result;
@@ -46,7 +51,9 @@ struct pause {
 	u32 state;
 	/* The number of threads that have not come yet; atomic. */
 	u32 missing;
+	/* The number of threads that are asked to come. */
 	u32 num_seats;
+	/* A place for each of them. */
 	struct seat seats[HOMAD_MAX_THREADS];
 };
 

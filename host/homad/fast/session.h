@@ -2,6 +2,9 @@
 /*
  * What the slow path asks of the fast one about an attachment, by homad_call(): the
  * functions take a struct of their own as @arg and run on the attachment's thread.
+ *
+ * Written by: the slow path, which fills a struct and waits, and the fast-path thread (what is
+ * "out"), while it runs the function; never both at once.
  */
 #ifndef HOMAD_SESSION_H
 #define HOMAD_SESSION_H
@@ -103,6 +106,7 @@ struct homad_wires {
 	bool rings_bell;
 	/* The new process; 0: no process has the attachment at present. */
 	pid_t pid;
+	/* The main group of the new process. */
 	gid_t gid;
 };
 /** homad_session_wires() - another process has the attachment of @arg, a struct homad_wires, from

@@ -2,6 +2,9 @@
 /*
  * The memory behind the slots of an attachment's streams (stream_grow.c, stream_slots.c): a
  * slot's buffers begin small, and the slow path makes them larger or smaller.
+ *
+ * Written by: the home of the attachment, one fast-path thread; what the slow path asks with by
+ * homad_call() is the slow path's until the call and again after it.
  */
 #ifndef HOMAD_STREAM_GROW_H
 #define HOMAD_STREAM_GROW_H

@@ -6,6 +6,9 @@
  * allow; what is beyond stays where it is, in the application's own memory.
  *
  * The slow path makes both (slow/tcp_policy.c); counts and buckets are the fast path's.
+ *
+ * Written by: the fast-path thread that runs TCP, and control where a field says that it is the
+ * slow path's.
  */
 #ifndef HOMAD_STREAM_LIMITS_H
 #define HOMAD_STREAM_LIMITS_H
@@ -135,7 +138,9 @@ void homad_limits_round(struct homad_thread *t);
  * homad_limits_change() - use other rules from now on; @arg: struct homad_limits_change.
  */
 struct homad_limits_change {
+	/* The attachment. */
 	struct homad_app *app;
+	/* In: the new policy. Out: the policy before. */
 	struct homad_policy *policy; /* out: the policy before */
 };
 int homad_limits_change(struct homad_thread *t, void *arg);

@@ -6,6 +6,9 @@
  * by which it names the stream and hears of it. A *ticket* holds streams for a child that
  * has not attached yet. The connection ends when neither its home, an alias nor a ticket has
  * it any more.
+ *
+ * Written by: the home of the attachments, one fast-path thread, except for tickets that nobody
+ * has joined, whose memory and room control makes.
  */
 #ifndef HOMAD_STREAM_SHARE_H
 #define HOMAD_STREAM_SHARE_H
@@ -21,7 +24,9 @@ struct homad_tcp_listener;
 struct homad_alias {
 	/* The stream that the alias stands for; NULL if the slot is no alias. */
 	struct homad_stream *stream;
+	/* The attachment that has the slot. */
 	struct homad_streams *s;
+	/* The number of the slot, and its generation when the alias began. */
 	u32 slot, generation;
 	/* True until the holder is told that it has the stream, by an event that contains
 	 * @name. */
@@ -37,6 +42,7 @@ struct homad_alias {
 struct homad_hold {
 	/* The listener; NULL if this struct is not in use. */
 	struct homad_tcp_listener *listener;
+	/* The attachment that takes the connections. */
 	struct homad_streams *s;
 	/* The number by which the attachment @s names the listener. */
 	u32 number;
@@ -64,6 +70,7 @@ struct homad_ticket {
 	struct homad_ticket_entry {
 		/* The entry is either a stream or a listener; the other pointer is NULL. */
 		struct homad_stream *stream;
+		/* The listener; NULL if the entry is a stream. */
 		struct homad_tcp_listener *listener;
 		/* The name that the process that shared it uses (see HOMA_STREAM_JOINED). */
 		u64 name;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * The streams of an attachment: their shared memory, its two rings, and who has a slot of it.
+ *
+ * Written by: the home of the attachment, one fast-path thread, unless a field says that it is
+ * the slow path's, or atomic.
  */
 #ifndef HOMAD_STREAMS_H
 #define HOMAD_STREAMS_H
@@ -25,9 +28,13 @@ struct homad_streams {
 	/* A descriptor of this memory, for a program that exec has run. Only the slow path uses
 	 * it. */
 	int memory_fd;
+	/* The entries of the command ring. */
 	struct homa_stream_command *commands;
+	/* The entries of the event ring. */
 	struct homa_stream_event *events;
+	/* The slots. */
 	struct homa_stream_slot *slots;
+	/* The first of the small buffers, and the first of the spans for larger ones. */
 	u8 *firsts, *spans;
 	/* @entries: the number of entries of each of the two rings. @num_slots: the number
 	 * of slots. @id: the same as homa_stream_area.id. */
@@ -64,9 +71,10 @@ struct homad_streams {
 	u64 grow_refused_at;
 	/* The free slot for which homad_slot_prepare() has asked last; NULL: none. */
 	const struct homad_backing *preparing;
-	/* The bytes of larger buffers, and the place in homad_tcp_ports.grown while there are
-	 * any. Only the slow path uses them. */
+	/* The bytes of larger buffers than at first. Only the slow path uses it. */
 	u64 grown_bytes;
+	/* The place in homad_tcp_ports.grown while there are larger buffers. Only the slow path
+	 * uses it. */
 	struct homa_list grown;
 	/* For each slot, the number of streams that it has had. */
 	u32 *generations;
@@ -210,7 +218,9 @@ void homad_streams_deliver(struct homad_thread *t);
 
 /* struct homad_streams_open - streams that an attachment gets; the slow path fills it */
 struct homad_streams_open {
+	/* The attachment. */
 	struct homad_app *app;
+	/* The streams, which are the fast path's when the call succeeds. */
 	struct homad_streams *streams;
 };
 /**

@@ -2,6 +2,9 @@
 /*
  * A port of TCP at which applications listen by homad (streams.c); stream_share.h says how
  * several attachments take its connections.
+ *
+ * Written by: the home of the attachment, one fast-path thread, unless a field says that it is
+ * the slow path's.
  */
 #ifndef HOMAD_TCP_LISTENER_H
 #define HOMAD_TCP_LISTENER_H
@@ -36,9 +39,9 @@ struct homad_tcp_listener {
 	/* Links a listener that has ended into homad_tcp.leaving, as long as connections that
 	 * came to its port need their segments. */
 	struct homa_list of;
-	/* The user who pays for it, and its place in homad_tcp_ports.held. Only the slow path
-	 * uses them. */
+	/* The user who pays for it. Only the slow path uses it. */
 	struct homad_user *user;
+	/* Its place in homad_tcp_ports.held. Only the slow path uses it. */
 	struct homa_list held;
 	/* The socket that holds the port. Until the listener has ended only the slow path uses
 	 * it. */

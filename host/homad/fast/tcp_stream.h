@@ -7,6 +7,9 @@
  * when the application opens it or when it is open and came to a listener. It loses both
  * when the application has let go and the peer has all bytes; the rest of its life, such
  * as TIME_WAIT, costs the application nothing.
+ *
+ * Written by: the fast-path thread whose engine has the connection, which is the home of the
+ * attachment.
  */
 #ifndef HOMAD_TCP_STREAM_H
 #define HOMAD_TCP_STREAM_H

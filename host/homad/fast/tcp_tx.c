@@ -28,9 +28,13 @@ HOMA_STATIC_ASSERT(UNIT_SEGMENTS <= HOMAD_TCP_BATCH, "a unit fits in a batch");
 
 /** struct batch - packets for one device that are not handed over yet */
 struct batch {
+	/* The thread that sends. */
 	struct homad_thread *t;
+	/* The port of the device. */
 	struct homad_port *port;
+	/* The number of packets in homad_tcp.tx that are not handed over. */
 	int n;
+	/* The number of packets that were handed over so far. */
 	int total;
 };
 

@@ -2,6 +2,9 @@
 /*
  * A fast-path thread: it alone calls the engine and touches the rings of the attachments
  * that are at home with it, round after round.
+ *
+ * Written by: the thread itself, from homad_thread_start() to homad_thread_stop(), unless a field
+ * says otherwise; before and after that by control. Counters are read by others, too.
  */
 #ifndef HOMAD_THREAD_H
 #define HOMAD_THREAD_H
@@ -108,16 +111,23 @@ struct homad_thread {
 	u32 index;
 	/* The number of the processor that the thread stays on; -1 if it may use any. */
 	int core;
+	/* The POSIX thread; valid while @running. */
 	pthread_t thread;
+	/* True from homad_thread_start() to homad_thread_stop(). Control writes it; read by
+	 * others. */
 	bool running;
 	/* True if the thread takes part in the work. With core scaling in dedicated mode, a
 	 * thread that does not take part sleeps. */
 	bool active;
+	/* True once the thread shall end. Control writes it; atomic. */
 	bool stop;
+	/* The epoll set in which the thread sleeps. */
 	int epfd;
+	/* An eventfd that wakes the thread because of @mail. Any thread writes to it. */
 	int mail_fd;
 	/* Jobs that other threads push for this thread to run. The stack is atomic. */
 	struct homad_job *mail;
+	/* The context by which the thread calls the engine. */
 	struct homa_ctx ctx;
 	/* Time before which homa_timer() has nothing to do in the shards that this thread
 	 * runs, in ns. */
@@ -163,19 +173,25 @@ struct homad_thread {
 	u64 waits_seen;
 	/* True if a socket may lack receive pages. Any thread may set it; this one clears it. */
 	bool some_starved;
+	/* What the thread counts; others read it. */
 	struct homad_counters counters;
 	/* A histogram of RPCs by the time from submission to completion, in ns. */
 	struct homa_hist rtt;
 	/* The ring that packets and events are recorded in; NULL if nothing is recorded. */
 	struct homad_trace *trace;
+	/* Copies of messages to send. */
 	struct homa_msgbufs bufs;
+	/* Spare objects for the engine. */
 	struct homa_spares spares;
+	/* Memory for RPCs that take the short way of direct.c. */
 	struct homa_slab directs;
 	/* The id of the last RPC that took the short way of direct.c and got its id here. */
 	u64 direct_id;
 	/* The thread's TCP (see homad_tcp.h); NULL if it has none. */
 	struct homad_tcp *tcp;
+	/* A socket by which the thread asks the kernel for routes. */
 	struct nic_rtnl rtnl;
+	/* The ways to destinations that the thread remembers. */
 	struct homad_dests dests;
 	/* Time when bulk.c last answered a question of another host, in ns. */
 	u64 bulk_answered;
@@ -185,10 +201,13 @@ struct homad_thread {
 	struct homad_port *early_port;
 	int num_early, early_room;
 	u8 early[HOMAD_TX_BATCH];
+	/* Packets that nic_rx() got in this round. */
 	struct nic_rx rx[HOMAD_BATCH];
+	/* The same packets, as the engine is told. */
 	struct homa_rx_pkt pkts[HOMAD_BATCH];
 	struct nic_tx tx[HOMAD_TX_BATCH];
 	struct homa_tx_desc descs[HOMAD_TX_BATCH];
+	/* Homa headers of further segments of the packets in @descs. */
 	u8 headers[HOMAD_TX_BATCH][96];
 };
 

@@ -3,6 +3,8 @@
  * Copies of what the control thread has: attachments, users, and what it counts. The admin
  * thread gets them in pieces, each of which costs the control thread a bounded time, and
  * makes text of them when it likes.
+ *
+ * Written by: control, while admin waits for it, into memory of admin's.
  */
 #ifndef HOMAD_APPS_H
 #define HOMAD_APPS_H
@@ -51,6 +53,8 @@ struct homad_app_view {
 	u64 stream_tx, stream_rx;
 	u32 submitted, completed;
 	struct homad_rings_view {
+		/* Numbers of entries of each submission ring, of the completion ring and of the
+		 * release ring. */
 		u32 submit, complete, release;
 	} rings;
 	struct homad_app_counters counters;
@@ -80,10 +84,15 @@ struct homad_user_view {
  * names that they have in struct homad_slow, struct homad_attach and struct homad_tcp_ports,
  * which explain them. */
 struct homad_slow_view {
+	/* As in struct homad_slow. */
 	u32 num_apps;
+	/* As in struct homad_slow. */
 	u64 attached, detached, refused, evicted;
+	/* As in struct homad_slow. */
 	u64 handed_over, handovers_expired;
+	/* As in struct homad_attach. */
 	u64 memory_grown, memory_shrunk, memory_refused;
+	/* As in struct homad_tcp_ports. */
 	u64 listens_refused;
 };
 

@@ -2,6 +2,8 @@
 /*
  * TCP connections and listeners that homad carries, for tools. Each piece is one bounded
  * job on the thread whose engine has them; what belongs to nobody any more is shown, too.
+ *
+ * Written by: the thread whose engine has the connections, while the caller waits for it.
  */
 #ifndef HOMAD_FLOWS_H
 #define HOMAD_FLOWS_H

@@ -92,7 +92,9 @@ static void put_queues(cJSON *json, const struct homad_flow *flow)
 static void put_options(cJSON *json, const struct tas_info *info)
 {
 	static const struct {
+		/* The bit of a connection's options. */
 		u32 flag;
+		/* Its name in the JSON. */
 		const char *name;
 	} known[] = {
 		{ TAS_F_TS, "timestamps" }, { TAS_F_SACK, "sack" },

@@ -6,6 +6,9 @@
  * writes them: each is right, and two of them may be a packet apart. What needs the
  * engine or the nic is asked by homad_call(), what needs the control thread by
  * homad_control(), a bounded piece at a time.
+ *
+ * Written by: the thread that asks, control or admin, into memory of its own, or a fast-path
+ * thread for it while it waits.
  */
 #ifndef HOMAD_STATS_H
 #define HOMAD_STATS_H
@@ -103,6 +106,7 @@ struct homad_stats {
 	u64 engine[HOMA_M_COUNT];
 	struct homad_tcp_stats tcp;
 	struct homad_counters counters;
+	/* How many objects the engine has. */
 	struct homa_counts counts;
 	struct homad_latency latency;
 	u64 log_lost; /* number of lines of the log that could not be written */

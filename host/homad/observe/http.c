@@ -29,6 +29,7 @@
 
 /* struct http - the server, of which a process has one */
 static struct http {
+	/* libmicrohttpd's server; NULL: it is not there. */
 	struct MHD_Daemon *mhd;
 	struct homad_source set;   /* libmicrohttpd's epoll set */
 	struct homad_source timer; /* ends connections that say nothing */

@@ -46,10 +46,15 @@ struct site {
 };
 
 static struct {
+	/* Protects the other fields. */
 	pthread_mutex_t lock;
+	/* Messages of greater levels are left out. */
 	int level;
+	/* The form in which lines are written. */
 	enum homad_log_format format;
+	/* Places in the code that log, by a hash of their format's address. */
 	struct site sites[SITES];
+	/* Number of lines that could not be written, and how many of them a line has told of. */
 	unsigned long lost, told;
 } state = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -112,7 +117,9 @@ static bool allowed(const char *format, u32 *left_out)
 
 /* struct line - a line that is being built; @cut: something had no room and was left out */
 struct line {
+	/* The bytes of the line. */
 	char text[4096];
+	/* The number of bytes of @text that are used. */
 	size_t used;
 	bool cut;
 };

@@ -39,10 +39,16 @@
 
 /* struct monitor - the socket and its viewers; a process has one */
 static struct monitor {
+	/* The socket that viewers connect to. */
 	struct homad_source listen;
+	/* Connections, each a struct homad_viewer. */
 	struct homa_list viewers;
+	/* The number of entries of @viewers. */
 	u32 num_viewers;
+	/* The group whose members may connect; valid if @has_group. */
 	gid_t group;
+	/* @has_group: a group is configured. @up: the monitor was started. @bound: the socket
+	 * has its path, which is removed at the end. */
 	bool has_group, up, bound;
 } monitor = { .listen.fd = -1 };
 

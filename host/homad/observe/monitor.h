@@ -4,6 +4,8 @@
  * request is a line of JSON, an answer is one line or many. Long answers are
  * made piece by piece as the viewer reads them, so that a viewer that does not
  * read costs a bounded piece of memory and no time.
+ *
+ * Written by: the admin thread, which alone has viewers.
  */
 #ifndef HOMAD_MONITOR_H
 #define HOMAD_MONITOR_H
@@ -35,6 +37,9 @@ struct homad_task {
 
 /**
  * struct homad_viewer - a connection to the monitoring socket
+ * @list: links the viewer into the monitor's list.
+ * @conn: the connection.
+ * @d: the daemon.
  * @pid: The process at the other end of the connection.
  * @in: Bytes of requests that were read from the socket and not worked off yet.
  * @in_len: The number of bytes in @in.

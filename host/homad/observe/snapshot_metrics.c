@@ -208,7 +208,9 @@ static void port_labels(char *labels, size_t size,
 /* struct nic_family - writes the counter number @index of the nics; @at counts the counters
  * of a nic while they are visited, and @head asks for the family's HELP and TYPE */
 struct nic_family {
+	/* The text is written there. */
 	FILE *out;
+	/* The labels of the nic, in Prometheus' form. */
 	const char *labels;
 	u32 index, at;
 	bool head;

@@ -37,6 +37,7 @@
 
 /* struct source - the local address of packets to @dst, for sockets that have none */
 struct source {
+	/* The destination, and the local address from which packets go there. */
 	u8 dst[16], src[16];
 };
 

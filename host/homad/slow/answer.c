@@ -74,7 +74,9 @@ static int send_first(struct homad_client *client)
 {
 	struct homad_outbox *out = &client->out;
 	union {
+		/* It aligns @bytes. */
 		struct cmsghdr align;
+		/* Room for the descriptors. */
 		char bytes[CMSG_SPACE(sizeof(out->fds))];
 	} control;
 	struct iovec iov = { &out->answer, sizeof(out->answer) };

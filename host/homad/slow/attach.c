@@ -179,7 +179,9 @@ static ssize_t receive(struct homad_client *client,
 		       struct homa_ctl_request *request)
 {
 	union {
+		/* It aligns @bytes. */
 		struct cmsghdr align;
+		/* Room for one descriptor. */
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec iov = { request, sizeof(*request) };

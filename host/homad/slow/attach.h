@@ -2,6 +2,8 @@
 /*
  * What the slow path's files about attachments do for each other. Only the main thread
  * comes here, but for what is said to be the worker's.
+ *
+ * Written by: control, except while a piece of work is the memory thread's.
  */
 #ifndef HOMAD_ATTACH_H
 #define HOMAD_ATTACH_H
@@ -103,6 +105,7 @@ struct homad_piece {
 	const char *what;
 	u64 bytes;
 	struct homad_range {
+		/* The range, from its first byte to behind its last. */
 		u64 from, to;
 	} backed[2];
 	u8 *base;
@@ -112,6 +115,7 @@ struct homad_piece {
 /**
  * struct homad_making - memory that a client waits for
  * @work: the errand for the memory thread.
+ * @d: the daemon.
  * @client: the client; NULL when it has gone.
  * @app: the attachment that the memory is for.
  * @op: the client's request.

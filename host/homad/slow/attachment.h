@@ -7,6 +7,8 @@
  * Three lives that begin and end apart: a client is a connection to the attach
  * socket; its attachment outlives it until the fast path has ended its RPCs; a
  * user's account lasts as long as either is there.
+ *
+ * Written by: control, unless a field says that the fast path counts there.
  */
 #ifndef HOMAD_ATTACHMENT_H
 #define HOMAD_ATTACHMENT_H
@@ -150,8 +152,13 @@ struct homad_client {
 	struct homad_outbox out;
 };
 
-/* struct homad_kept - descriptors of an attachment's memory, which go to the process that takes
- * the attachment over; -1: there is no such memory, or homad had no descriptor left */
+/*
+ * struct homad_kept - descriptors of an attachment's memory, which go to the process that takes
+ * the attachment over; -1: there is no such memory, or homad had no descriptor left
+ * @queues: the queues memory.
+ * @pool: the receive pool.
+ * @seg: the data segments.
+ */
 struct homad_kept {
 	int queues, pool, seg[HOMA_SHM_HANDOVER_SEGMENTS];
 };
@@ -202,7 +209,9 @@ struct homad_attachment {
 	struct homad_layout layout;
 	size_t queues_bytes;
 	struct homad_guarded {
+		/* Where the piece is mapped. */
 		void *base;
+		/* What homad_guard_add() returned for it. */
 		u32 ticket;
 	} guards[HOMA_SHM_SEGMENTS + 4];
 	u32 num_guards;
@@ -215,6 +224,7 @@ struct homad_attachment {
 
 /**
  * struct homad_attach - homad_slow.attach
+ * @d: the daemon.
  * @listen: the attach socket.
  * @claim: a socket by which other homads see that this network namespace has one.
  * @dead: homad.dead_fd.

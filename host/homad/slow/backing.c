@@ -53,6 +53,7 @@ struct change {
 	bool back;
 	int rc;
 	struct {
+		/* Where the range begins. */
 		u8 *base;
 		u64 bytes;
 	} ranges[1 + 2 * HOMA_SHM_SQS];

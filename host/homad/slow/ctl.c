@@ -191,7 +191,9 @@ static void op_pool(struct homad *d, struct homad_client *client,
 }
 
 struct new_segment {
+	/* The attachment that gets it. */
 	struct homad_app *app;
+	/* The data segment. */
 	struct homad_segment segment;
 };
 
@@ -301,7 +303,9 @@ static void op_ready_fd(struct homad *d, struct homad_client *client,
 /* ---- looking in ---- */
 
 struct records {
+	/* The records so far, allocated. */
 	struct homa_ctl_metric *metrics;
+	/* Number of records, and number for which there is memory. */
 	u32 count, room;
 };
 

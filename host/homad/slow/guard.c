@@ -16,7 +16,14 @@
 #define RANGES 65536u
 #define PAGE 4096u
 
-/* struct range - @end is 0 while it is free, and is stored last */
+/*
+ * struct range - memory in which a fault ends one attachment only; the signal handler of any
+ * thread reads it
+ * @base: address of its first byte.
+ * @end: address behind its last byte; 0 while the entry is free. It is stored last.
+ * @owner: what homad_guard_next() returns for it.
+ * @hit: 1 after a fault in it; the handler writes 1, control 0.
+ */
 struct range {
 	uintptr_t base;
 	uintptr_t end;

@@ -30,8 +30,11 @@
 struct homad_export {
 	/* These link it into homad_user.exports and homad_handovers.exports. */
 	struct homa_list of_user, of_all;
+	/* The user who pays for it. */
 	struct homad_user *user;
+	/* The attachment. */
 	struct homad_app *app;
+	/* The token that the next process must show. */
 	u8 token[16];
 	/* The file in which the former process left its state for the next one. */
 	int state_fd;
@@ -49,6 +52,7 @@ struct homad_export {
 
 /* struct homad_handovers - all exports; homad_slow.handovers points to it */
 struct homad_handovers {
+	/* Attachments without a process, by homad_export.of_all. */
 	struct homa_list exports;
 	/* This timer runs while there are exports, and goes off when the first one expires. */
 	struct homad_source timer;

@@ -30,7 +30,9 @@ struct homad_scaling {
 /* ---- on a fast-path thread, by homad_call() ---- */
 
 struct move {
+	/* The attachment that changes its home; NULL: a port moves. */
 	struct homad_app *app;
+	/* The port that another thread is to serve. */
 	struct homad_port *port;
 };
 

@@ -22,11 +22,18 @@
 #include "signals.h"
 
 static struct {
+	/* Signals that end homad. */
 	struct homad_source signals;
+	/* SIGHUP, by which the configuration is read again. */
 	struct homad_source hangup;
+	/* A timer by which systemd is told that all threads are alive. */
 	struct homad_source watchdog;
+	/* The eventfd of guard.c, which says that memory could not be read. */
 	struct homad_source faults;
+	/* The number of words of the command line, which is read again with the
+	 * configuration. */
 	int argc;
+	/* The words of the command line. */
 	char **argv;
 } state;
 

@@ -6,6 +6,8 @@
  * people and their tools ask for: the configuration, the monitoring and metrics
  * sockets, traces. Control never waits for admin (admin.c). With nothing attached
  * both sleep without any timer.
+ *
+ * Written by: control, unless a field says otherwise.
  */
 #ifndef HOMAD_SLOWPATH_H
 #define HOMAD_SLOWPATH_H
@@ -49,6 +51,8 @@ struct homad_loop {
 /**
  * struct homad_slow - the slow path's state, homad.slow. Only the control thread uses it, but
  *	for @admin_loop, which is the admin thread's.
+ * @d: the daemon.
+ * @loop, @admin_loop: what the control thread and the admin thread wait for.
  * @apps: all attachments (struct homad_attached.list), in the order of their numbers;
  *	tools look at it by homad_control().
  * @num_apps: how many attachments there are.

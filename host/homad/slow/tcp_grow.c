@@ -20,8 +20,14 @@
 /* The most attachments that are looked at in one tick. */
 #define LOOKS 16u
 
-/* struct growth - an errand for the memory thread: buffers of the streams of one attachment get
- * larger or, if @back is set, smaller */
+/*
+ * struct growth - an errand for the memory thread: buffers of the streams of one attachment get
+ * larger or, if @back is set, smaller
+ * @work: the errand.
+ * @app: the attachment.
+ * @grow: which buffers, and their sizes before and after.
+ * @rc: 0, or the negative errno of the kernel's; the memory thread writes it.
+ */
 struct growth {
 	struct homad_work work;
 	struct homad_app *app;

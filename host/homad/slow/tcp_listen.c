@@ -96,8 +96,11 @@ static int read_v6(int fd, const struct sockaddr_in6 *six, struct tas_listener *
 static const char *read_socket(int fd, struct tas_listener *l)
 {
 	union {
+		/* The name in the form that bind() wants. */
 		struct sockaddr any;
+		/* The name if it is an IPv4 address. */
 		struct sockaddr_in four;
+		/* The name if it is an IPv6 address. */
 		struct sockaddr_in6 six;
 	} name;
 	socklen_t size = sizeof(name);

@@ -32,14 +32,18 @@
 struct homad_share {
 	/* These link it into homad_user.tickets and homad_tcp_ports.tickets. */
 	struct homa_list of_user, of_all;
+	/* The user who pays for it. */
 	struct homad_user *user;
+	/* The fast-path thread that runs its streams. */
 	struct homad_thread *thread;
 	/* The read end of the pipe; it becomes ready when no process that may redeem the ticket
 	 * is left. */
 	struct homad_source pipe;
 	/* A timer that ends the ticket; its fd is -1 if the ticket has no time limit. */
 	struct homad_source limit;
+	/* The token by which it is redeemed. */
 	u8 token[16];
+	/* The ticket. */
 	struct homad_ticket *ticket;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What the slow path does for TCP: memory, ports, and who may do what. */
+/* What the slow path does for TCP: memory, ports, and who may do what. Written by: control, except
+ * for what @more is about while the memory thread has it. */
 #ifndef HOMAD_TCP_SLOW_H
 #define HOMAD_TCP_SLOW_H
 

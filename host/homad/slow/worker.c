@@ -24,6 +24,7 @@
 
 /* struct queue - pieces of work, of which the first given is the first taken */
 struct queue {
+	/* The first and the last piece of work; NULL: there is none. */
 	struct homad_work *first, *last;
 };
 

@@ -2,6 +2,8 @@
 /*
  * Work that takes long and touches nothing but memory of its own: a thread does it,
  * one piece after the other in the order in which they were given.
+ *
+ * Written by: control, and the memory thread while it has the piece of work.
  */
 #ifndef HOMAD_WORKER_H
 #define HOMAD_WORKER_H
@@ -10,6 +12,7 @@
 
 /**
  * struct homad_work - a piece of work; embedded in what it is about
+ * @next: the piece of work after this one in a queue.
  * @run: called on the worker's thread.
  * @done: called on the main thread afterwards; may free the object in which the work is
  *	embedded.
