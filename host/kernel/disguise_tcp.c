@@ -48,7 +48,9 @@ static unsigned int homak_disguise_take(struct sk_buff *skb, struct net *net,
 static void homak_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
 {
 	struct {
+		/* The ICMP header. */
 		struct icmphdr icmp;
+		/* The IP header of the packet that it quotes. */
 		struct iphdr ip;
 	} buf, *q;
 	struct homa_addr peer;
@@ -69,7 +71,9 @@ static void homak_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
 static void homak_tcp_icmp_v6(struct sk_buff *skb, struct net *net, int at)
 {
 	struct {
+		/* The ICMP header. */
 		struct icmp6hdr icmp;
+		/* The IP header of the packet that it quotes. */
 		struct ipv6hdr ip;
 	} buf, *q;
 	struct homa_addr peer;

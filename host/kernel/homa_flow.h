@@ -2,6 +2,9 @@
 /*
  * Flows: what was found out about packets between two addresses on a device, and need not be
  * found out again for the next one. flow.c fills the table, prerouting.c looks into it.
+ *
+ * Written by: the owner of the CPU (homa_own.h) that the table belongs to; what takes a route
+ * away from other CPUs does so by xchg().
  */
 #ifndef HOMA_FLOW_H
 #define HOMA_FLOW_H
@@ -37,6 +40,7 @@ struct homak_rx_flow {
 };
 
 struct homak_rx_flows {
+	/* The flows, each at the place that its hash says. */
 	struct homak_rx_flow slot[HOMAK_FLOW_SLOTS];
 };
 

@@ -71,8 +71,9 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
 /* ---- settings that are not the engine's; sysctl.c ---- */
 
 /*
- * struct homak_settings - a namespace's settings. Whoever writes a sysctl writes them;
- *	anybody reads them at any time, with READ_ONCE().
+ * struct homak_settings - a namespace's settings
+ *
+ * Written by: whoever writes a sysctl; read by: anybody at any time, with READ_ONCE().
  */
 struct homak_settings {
 	/* The time that recvmsg() polls before it sleeps, us. */
@@ -85,8 +86,9 @@ struct homak_settings {
 	u32 max_gso_size;
 	/* The module cuts multi-segment skbs itself and never leaves that to the device. */
 	u32 gso_force_software;
-	/* New sockets send in TCP disguise, or in UDP. */
+	/* New sockets send in TCP disguise. */
 	u32 hijack_tcp;
+	/* New sockets send in UDP. */
 	u32 hijack_udp;
 	/* The rate of devices that tell none, Mbit/s; 0: they are not paced. */
 	u32 link_mbps;
@@ -102,11 +104,12 @@ struct homak_settings {
 
 /* ---- per network namespace ---- */
 
-/* struct homak_cpu - how one CPU calls a namespace's engine; only the CPU's owner
- * (homa_own.h) uses it */
+/* struct homak_cpu - how one CPU calls a namespace's engine. Written by: the CPU's owner
+ * (homa_own.h), unless a field says otherwise. */
 struct homak_cpu {
 	/* The engine's context: spare memory, events, counters. */
 	struct homa_ctx ctx;
+	/* The namespace; constant. */
 	struct homak_net *hnet;
 	/* True while the CPU is between homak_enter() and homak_leave(), which must not
 	 * nest. */
@@ -116,12 +119,18 @@ struct homak_cpu {
 	u64 metrics[HOMAK_H_COUNT];
 };
 
-/* struct homak_dev - a network device and the engine's link for it */
+/*
+ * struct homak_dev - a network device and the engine's link for it
+ * Written by: dev.c, which finds, measures and forgets devices, unless a field says otherwise;
+ * read by: any CPU, under RCU.
+ */
 struct homak_dev {
 	/* Links it into homak_net.devs, which is read under RCU. The struct lives until the
 	 * namespace ends. @dev becomes NULL when the device goes, and another may come. */
 	struct hlist_node node;
+	/* The namespace; constant. */
 	struct homak_net *hnet;
+	/* The device, under RCU; NULL: it has gone. */
 	struct net_device __rcu *dev;
 	/* The device's index in its namespace, by which it is found. */
 	int ifindex;
@@ -131,13 +140,15 @@ struct homak_dev {
 	struct tasklet_struct again;
 	/* Asks the device for its rate and its MTU. */
 	struct work_struct measure;
+	/* The engine's link, in the same piece of memory; constant. */
 	struct homa_link *link;
 	/* The number of instances of the "homa" qdisc that limit what leaves the device. If
 	 * it is not 0, the link is paced by their room. */
 	atomic_t q_limits;
-	/* The number of bytes of Homa that these qdiscs let wait in them, all together, and
-	 * the number of bytes that wait. The qdiscs write both. */
+	/* The number of bytes of Homa that these qdiscs let wait in them, all together. The
+	 * qdiscs write it. */
 	atomic_t q_room;
+	/* The number of bytes of Homa that wait in these qdiscs. They write it. */
 	atomic_t q_bytes;
 	/* True if the engine has packets that wait for room in these qdiscs. homak_xmit()
 	 * sets it, and the qdisc that makes room clears it. */
@@ -158,8 +169,13 @@ struct homak_rx_flows; /* flows that a CPU remembers; homa_flow.h */
 struct homak_sysctl;   /* the tables of settings; sysctl.c */
 struct homak_user;     /* a user who has sockets; user.c */
 
-/* struct homak_net - Homa in a network namespace */
+/*
+ * struct homak_net - Homa in a network namespace
+ * Guarded by: @lock, unless a field says otherwise; what is made at the start stays until the
+ * namespace ends.
+ */
 struct homak_net {
+	/* The kernel's namespace; constant. */
 	struct net *net;
 	/* The engine. It is made with the first socket, and stays until the namespace ends.
 	 * Read with smp_load_acquire() (homak_net_engine()). */
@@ -181,9 +197,11 @@ struct homak_net {
 	struct homak_settings settings;
 	/* Held by who changes @devs; readers use RCU. */
 	spinlock_t dev_lock;
+	/* Devices by their index. */
 	struct hlist_head devs[HOMAK_DEV_BUCKETS];
 	/* When it fires, @timer_work runs homa_timer() for all shards; see timer.c. */
 	struct hrtimer timer;
+	/* Runs homa_timer(). */
 	struct work_struct timer_work;
 	/* True if @timer is not armed, or is about to rest. */
 	int timer_rests;
@@ -198,9 +216,14 @@ struct homak_net {
 	/* The number of sockets that have left a port where RPCs of theirs may still be
 	 * (sockname.c). */
 	atomic_t moved;
+	/* The cache of routes, a table for each CPU (route.c). */
 	struct homak_routes *routes;
+	/* The switches of both disguises (rx_switches.c). */
 	struct homak_encap *encap;
+	/* Flows that each CPU remembers (homa_flow.h); NULL: packets are not taken before
+	 * routing. */
 	struct homak_rx_flows __percpu *flows;
+	/* The tables of settings (sysctl.c). */
 	struct homak_sysctl *sysctl;
 };
 

@@ -36,7 +36,8 @@ enum homak_rpc_list {
 	HOMAK_LIST_READER,
 };
 
-/* struct homak_rpc - the host's bytes of an RPC of the engine */
+/* struct homak_rpc - the host's bytes of an RPC of the engine. Guarded by: homak_sock.lock, from
+ * @list on; what is before that is constant once it is set. */
 struct homak_rpc {
 	/* The address of ours that all of its packets leave from. At a server it is the one
 	 * that the request came to, at a client the one that routing chose for the request.
@@ -48,8 +49,6 @@ struct homak_rpc {
 	/* The outgoing message. It is set before the engine knows of it, and freed when the
 	 * engine retires the RPC. */
 	struct homak_msg *msg;
-
-	/* homak_sock.lock protects the other fields. */
 
 	/* Links the RPC into the list of its socket that @on names. The list holds the RPC
 	 * (homa_rpc_hold()). */
@@ -80,7 +79,7 @@ static_assert(!offsetof(struct homak_rpc, local) &&
 	      sizeof(struct in6_addr) == sizeof(struct homa_from));
 
 /* struct homak_rx_cb - what the reader needs of a packet that waits to be copied. It lies
- * in skb->cb, which has 48 bytes; homak_inbox_data() writes it. */
+ * in skb->cb, which has 48 bytes. Written by: homak_inbox_data(); constant after that. */
 struct homak_rx_cb {
 	/* The packet's RPC, which the packet pins. */
 	struct homa_rpc *rpc;
@@ -104,11 +103,12 @@ static inline struct homak_rx_cb *homak_rx_cb(struct sk_buff *skb)
 /*
  * struct homak_whole_cb - the same for a packet that is a whole message, which the engine
  * gave away with it: what recvmsg() says of the message. The kind follows from the id,
- * which is odd at servers.
+ * which is odd at servers. Written by: homak_whole_add(); constant after that.
  */
 struct homak_whole_cb {
-	/* The RPC's id on this side, and the application's cookie if this is its client. */
+	/* The RPC's id on this side. */
 	u64 id;
+	/* The application's cookie if this is its client. */
 	u64 cookie;
 	/* The peer's address, as in struct homa_addr. */
 	u8 ip[16];
@@ -118,8 +118,9 @@ struct homak_whole_cb {
 	u32 at;
 	/* The length of the message in bytes. */
 	u32 length;
-	/* The peer's homa_addr.encap, and its Homa port. */
+	/* The peer's homa_addr.encap. */
 	u16 encap;
+	/* The peer's Homa port. */
 	u16 port;
 };
 
@@ -136,12 +137,14 @@ static inline struct homak_rpc *homak_rpc(struct homa_rpc *rpc)
 
 /* ---- per socket ---- */
 
-/* struct homak_batch - packets that a reader took from an RPC's queue */
+/* struct homak_batch - packets that a reader took from an RPC's queue. Written by: who hands them
+ * to the reader, under homak_sock.lock; the reader's alone after that. */
 struct homak_batch {
 	/* The first packet; skb->next links the others. */
 	struct sk_buff *skbs;
-	/* The values that homak_rpc.whole and .over had when the packets were taken. */
+	/* The value that homak_rpc.whole had when the packets were taken. */
 	bool whole;
+	/* The value that homak_rpc.over had then. */
 	bool over;
 };
 
@@ -156,7 +159,7 @@ enum homak_waited {
 	HOMAK_WAITED_LOOK,
 };
 
-/* struct homak_waiter - a thread in recvmsg(), on its stack; homak_sock.lock protects it */
+/* struct homak_waiter - a thread in recvmsg(), on its stack. Guarded by: homak_sock.lock */
 struct homak_waiter {
 	/* Links it into homak_sock.waiters (newest first), or into .private_waiters if it
 	 * waits for the RPC @id. */
@@ -165,8 +168,9 @@ struct homak_waiter {
 	struct homak_waiter *next;
 	/* The thread, which is woken by this. */
 	struct task_struct *task;
-	/* The RPC that the thread was handed, with a hold, and the packets to copy. */
+	/* The RPC that the thread was handed, with a hold. */
 	struct homak_rpc *handed;
+	/* The packets to copy. */
 	struct homak_batch batch;
 	/* The message that the thread was handed. */
 	struct sk_buff *skb;
@@ -179,11 +183,18 @@ struct homak_waiter {
 	bool asleep;
 };
 
-/* struct homak_sock - a Homa socket */
+/*
+ * struct homak_sock - a Homa socket
+ *
+ * Guarded by: @lock (what waits: lists, waiters, @messages and their counts) and the kernel's
+ * lock of the socket, lock_sock() (the region and what bind() and options set); other fields are
+ * constant, or say who writes them.
+ */
 struct homak_sock {
 	/* The kernel's part comes first. IPv6 finds its own part behind it: see struct
 	 * homak6_sock. */
 	struct inet_sock inet;
+	/* The socket's namespace; constant. */
 	struct homak_net *hnet;
 	/* The engine's socket, whose private bytes point back here. */
 	struct homa_sock *engine_sock;
@@ -191,10 +202,11 @@ struct homak_sock {
 	struct homak_user *user;
 	/* The engine's bookkeeping of the receive region. */
 	void *pool;
-	/* The address at which the receive region begins in the application, its size in
-	 * bytes and in pages of HOMA_BPAGE_SIZE. */
+	/* The address at which the receive region begins in the application. */
 	unsigned long region;
+	/* The size of the region, in bytes. */
 	size_t region_size;
+	/* The size of the region, in pages of HOMA_BPAGE_SIZE. */
 	u32 region_pages;
 	/* The address space of the region. It is only compared, so mmgrab() is enough. */
 	struct mm_struct *mm;
@@ -237,7 +249,9 @@ struct homak_sock {
 	char error[HOMA_ERROR_MSG_SIZE];
 };
 
+/* struct homak6_sock - a Homa socket of AF_INET6. Guarded by: what struct homak_sock says. */
 struct homak6_sock {
+	/* What both families have. */
 	struct homak_sock homa;
 	struct ipv6_pinfo inet6; /* must be last */
 };

@@ -24,6 +24,8 @@
  * @task: the task that has @lock and so writes this; another that reads it learns only that
  *	it is not the owner.
  * @depth: the number of times that the owner has taken @lock and not given it back.
+ *
+ * Guarded by: @lock.
  */
 struct homak_cpu_owner {
 	local_lock_t lock;

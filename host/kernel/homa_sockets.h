@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What the files of the socket API share. */
+/* What the files of the socket API share. Written by: the one call that has the struct. */
 #ifndef HOMA_SOCKETS_H
 #define HOMA_SOCKETS_H
 
@@ -20,7 +20,9 @@ static inline int homak_error_text(struct homak_sock *hsk, int err,
  * @marked: true if the name says that the peer is reached at a UDP port of its own.
  */
 struct homak_name {
+	/* the address, with the encapsulation by which it is reached. */
 	struct homa_addr addr;
+	/* the Homa port, in host order. */
 	u16 port;
 	bool marked;
 };

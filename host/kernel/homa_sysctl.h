@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What sysctl.c shows its tests: the tables of names, and how it reads lists. */
+/* What sysctl.c shows its tests: the tables of names, and how it reads lists. Written by: sysctl.c,
+ * before the files are there; constant after that. */
 #ifndef HOMA_SYSCTL_H
 #define HOMA_SYSCTL_H
 

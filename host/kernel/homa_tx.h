@@ -2,6 +2,9 @@
 /*
  * What the transmitting files share: tx.c (pulling and sending), build.c (skbs),
  * route.c (where to), gso.c (several segments at once), msg.c (bytes).
+ *
+ * Written by: the owner of the CPU (homa_own.h), whose cache or whose call it is; what takes a
+ * route away from other CPUs does so by xchg().
  */
 #ifndef HOMA_TX_H
 #define HOMA_TX_H
@@ -17,6 +20,7 @@
  *	the destination with its UDP port, the device that the socket is bound to, the address
  *	of ours (0: routing chooses one), the routing domain's device, and the socket's mark,
  *	owner and name for a security module
+ * @w: these words.
  */
 struct homak_route_key {
 	u64 w[7];
@@ -38,6 +42,7 @@ struct homak_route {
 	struct dst_entry *dst;
 	/* The time of homa_ctx.now at which dst_check() last agreed, ns. */
 	u64 checked_at;
+	/* What the route is for. */
 	struct homak_route_key key;
 	/* A number that dst_check() needs with @dst. */
 	u32 cookie;
@@ -47,7 +52,9 @@ struct homak_route {
 	u8 same;
 	/* The header that packets begin with: addresses, protocol and hop limit. */
 	union {
+		/* The header of IPv4, if @ip_len is its length. */
 		struct iphdr v4;
+		/* The header of IPv6, else. */
 		struct ipv6hdr v6;
 	};
 } ____cacheline_aligned;
@@ -114,16 +121,19 @@ struct homak_tx_piece {
 	const struct homa_tx_desc *desc;
 	/* The route by which the skb is sent. */
 	struct dst_entry *dst;
+	/* The slot of the cache that the route is in. */
 	struct homak_route *route;
 	/* The socket that sends it; NULL: a control packet about no RPC. */
 	struct sock *sk;
 	/* The outgoing message, which has the payload. */
 	const struct homak_msg *msg;
+	/* @skip, @length: see @desc, in bytes. */
 	u32 skip;
 	u32 length;
 	/* Message bytes of one packet on the wire. If they are less than @length, the skb
 	 * has several segments, in the form @form. */
 	u32 seg;
+	/* How several segments go in one skb. */
 	enum homak_gso_form form;
 };
 

@@ -22,8 +22,11 @@ const char *const homa_plat_lock_names[HOMA_LOCK_CLASSES] = {
 };
 
 struct homak_step {
+	/* What is set up, for messages. */
 	const char *name;
+	/* Sets it up; 0 or -errno. */
 	int (*init)(void);
+	/* Takes it down. */
 	void (*exit)(void);
 };
 

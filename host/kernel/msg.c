@@ -39,6 +39,7 @@
  * @charge: bytes that are charged to the socket.
  * @shift: a chunk has 1 << @shift bytes; 0: the bytes are in @small.
  * @num: number of chunks that are filled or begun.
+ * @chunks: the pieces of pages that the bytes are in, unless @shift is 0.
  */
 struct homak_msg {
 	struct homak_sock *hsk;

@@ -71,7 +71,9 @@ static int homak_region_check(struct homak_sock *hsk,
 /* struct homak_pool_mem - the pool; packets on their way use it without a reference, as
  * they do the socket */
 struct homak_pool_mem {
+	/* By it the memory is freed after a grace period. */
 	struct rcu_head rcu;
+	/* The engine's pool, homa_pool_size() bytes. */
 	u8 pool[] __aligned(sizeof(u64));
 };
 

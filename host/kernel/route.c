@@ -29,6 +29,7 @@
 #define HOMAK_ROUTE_SLOTS (1u << HOMAK_ROUTE_BITS)
 
 struct homak_route_table {
+	/* The routes, each at the place that its hash says. */
 	struct homak_route slot[HOMAK_ROUTE_SLOTS];
 };
 

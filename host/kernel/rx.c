@@ -35,9 +35,11 @@
 
 /* struct homak_rx_slot - one packet on its way through the engine */
 struct homak_rx_slot {
+	/* The buffer that the packet is in. */
 	struct sk_buff *skb;
 	/* offset of the packet in the skb, whose payload did not move */
 	u32 at;
+	/* Its Homa header if that has to be put together from two places of the buffer. */
 	u8 hdr[HOMA_MAX_HDR];
 };
 
@@ -65,6 +67,7 @@ struct homak_ends {
  * @looked_up: routing was asked about the buffer, and the flow was not learned yet.
  */
 struct homak_skb_in {
+	/* the namespace. */
 	struct homak_net *hnet;
 	struct sk_buff *skb, *more;
 	u32 segment, segments, seg_size;
@@ -344,7 +347,9 @@ static void homak_rx_single(struct homak_skb_in *in, struct homak_cpu *cpu,
 /* struct homak_rx_work - packets of one call of the engine, which are too many for a stack.
  * Used between homak_enter() and homak_leave(), where nothing is received inside. */
 struct homak_rx_work {
+	/* The packets, as they lie in buffers. */
 	struct homak_rx_slot slots[HOMAK_RX_BATCH];
+	/* The same packets, as the engine is told. */
 	struct homa_rx_pkt pkts[HOMAK_RX_BATCH];
 };
 

@@ -16,8 +16,11 @@
 
 /* struct homak_encap - the switches that are on; under @lock */
 struct homak_encap {
+	/* Held while a switch changes. */
 	struct mutex lock;
+	/* The sockets for IPv4 and IPv6 by which packets in UDP come; NULL: off. */
 	struct socket *udp[2];
+	/* True if packets in TCP disguise are taken. */
 	bool tcp;
 };
 

@@ -19,11 +19,17 @@
 
 /* struct homak_sending - one sendmsg() */
 struct homak_sending {
+	/* What the caller wants, copied once. */
 	struct homa_sendmsg_args args;
+	/* The peer. */
 	struct homak_name name;
+	/* The length of the message, in bytes. */
 	u32 length;
+	/* The number of its bytes that were copied. */
 	u32 filled;
+	/* The message. */
 	struct homak_msg *msg;
+	/* The engine's name of the RPC. */
 	struct homa_handle handle;
 	struct homa_rpc *rpc; /* held while there is more to copy, else NULL */
 };

@@ -31,7 +31,9 @@ static u16 homak_encap_new(const struct homak_settings *settings)
 /* struct homak_sock_mem - the engine's socket; as the engine looks sockets up without a
  * lock, the memory stays for a grace period */
 struct homak_sock_mem {
+	/* By it the memory is freed after a grace period. */
 	struct rcu_head rcu;
+	/* The engine's socket, homa_sock_size() bytes. */
 	u8 sock[] __aligned(sizeof(u64));
 };
 

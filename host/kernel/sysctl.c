@@ -76,7 +76,9 @@ static const struct homak_knob homak_host_knobs[] = {
  * @engine: knobs made of homa_param_table.
  */
 struct homak_sysctl {
+	/* What the kernel made of @table when it was registered. */
 	struct ctl_table_header *header;
+	/* The files. */
 	struct ctl_table *table;
 	struct mutex lock;
 	struct homak_knob *engine;

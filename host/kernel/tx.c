@@ -19,9 +19,13 @@
 
 /* struct homak_tx_turn - what a call of homak_xmit() may still do */
 struct homak_tx_turn {
+	/* The context of the call. */
 	struct homak_cpu *cpu;
+	/* The device that is sent by. */
 	struct homak_dev *hdev;
+	/* The number of skbs that may still be sent. */
 	int packets;
+	/* The number of bytes that may still be sent. */
 	int bytes;
 };
 

@@ -28,8 +28,10 @@
  * @socks: number of the user's sockets.
  */
 struct homak_user {
+	/* links it into homak_net.users. */
 	struct hlist_node node;
 	struct homa_owner owner;
+	/* the user. */
 	kuid_t uid;
 	u32 socks;
 };

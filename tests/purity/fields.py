@@ -29,6 +29,7 @@ _HEAD = re.compile(r"\b(?:struct|union)\b(?:\s+__\w+)*\s*(\w*)\s*\{")
 _ATTRIBUTE = re.compile(r"\b(?:__\w+|_Alignas|HOMA_ALIGN\w*)\s*\((?:[^()]|\([^()]*\))*\)")
 # HOMAD_COUNTERS(X) declares fields that the list behind it explains.
 _LIST = re.compile(r"^\s*[A-Z_0-9]+\((?:[^()]|\([^()]*\))*\)(?=\s*\S)")
+_FLEXIBLE = re.compile(r"\bDECLARE_FLEX_ARRAY\(.*,\s*(\w+)\)")
 _POINTER = re.compile(r"\(\s*\*+\s*(?:const\s+)?(\w+)")
 _BRACKETS = re.compile(r"\[[^\]]*\]|:[^,;]*|\([^()]*\)")
 # Padding says what it is by its name.
@@ -135,9 +136,9 @@ def names(declared: str) -> list[str]:
     """The names in a declaration: u8 *a, b[2], c : 3, and those of pointers to functions."""
     declared = _ATTRIBUTE.sub("", declared)
     declared = _LIST.sub("", declared)
-    pointer = _POINTER.search(declared)
-    if pointer:
-        return [pointer[1]]
+    special = _FLEXIBLE.search(declared) or _POINTER.search(declared)
+    if special:
+        return [special[1]]
     while _BRACKETS.search(declared):
         declared = _BRACKETS.sub(" ", declared)
     found = []

@@ -5,6 +5,8 @@
  * the kernel has it. Others - the distributions' - get the few macros that the tests
  * use here; the results in the kernel log look the same (KTAP). Assertions (ASSERT)
  * stand in the test functions themselves only.
+ *
+ * Written by: the one thread that runs the tests.
  */
 #ifndef HOMA_KUNIT_H
 #define HOMA_KUNIT_H
@@ -17,19 +19,27 @@
 
 /* struct kunit - a running test */
 struct kunit {
+	/* What the suite's @init has made for its tests. */
 	void *priv;
+	/* True once an expectation was not met. */
 	bool failed;
 };
 
 struct kunit_case {
+	/* The test. */
 	void (*run_case)(struct kunit *test);
+	/* Its name. */
 	const char *name;
 };
 
 struct kunit_suite {
+	/* The suite's name. */
 	const char name[32];
+	/* Runs before each test; NULL: nothing does. 0 or -errno. */
 	int (*init)(struct kunit *test);
+	/* Runs after each test; NULL: nothing does. */
 	void (*exit)(struct kunit *test);
+	/* The tests; one without a function ends the list. */
 	struct kunit_case *test_cases;
 };
 

@@ -18,6 +18,7 @@
  * @back: bytes that came out of a message.
  */
 struct msg_env {
+	/* a Homa socket that pays for messages. */
 	struct socket *sock;
 	u8 *bytes, *back;
 };

@@ -24,19 +24,28 @@
 
 /* The position of a dump, in netlink_callback.ctx. */
 struct homak_diag_at {
+	/* Where the engine goes on. */
 	struct homa_look_cursor cursor;
+	/* The number of sockets or devices that were passed. */
 	u32 index;
 };
 
 /* struct homak_diag_dump - one call of a dump; it shows objects of all users if @admin */
 struct homak_diag_dump {
+	/* The answer that is being filled. */
 	struct sk_buff *skb;
+	/* The kernel's state of the dump. */
 	struct netlink_callback *cb;
+	/* The namespace that is shown. */
 	struct homak_net *hnet;
+	/* The position, which lies in @cb. */
 	struct homak_diag_at *at;
+	/* The user namespace in whose terms user ids are shown. */
 	struct user_namespace *user_ns;
+	/* The user who asks. */
 	kuid_t uid;
 	bool admin;
+	/* What is shown, a HOMA_DIAG_CMD_* of homa_diag.h. */
 	u8 command;
 };
 
@@ -85,7 +94,9 @@ static int homak_put_u64(struct sk_buff *skb, int attr, u64 value)
 
 /* struct homak_diag_owner - the owner of a socket; @known: true if the owner was found */
 struct homak_diag_owner {
+	/* The user. */
 	kuid_t uid;
+	/* The number of the socket's inode; 0: it has none. */
 	u64 inode;
 	bool known;
 };
@@ -119,8 +130,11 @@ static int homak_diag_put_owner(struct homak_diag_dump *d,
 
 /* struct homak_diag_region - the state of a socket's receive region, from the engine */
 struct homak_diag_region {
+	/* Bytes of the region that are free. */
 	u64 avail;
+	/* The socket's Homa port. */
 	u16 port;
+	/* True if messages wait for pages. */
 	bool starved;
 };
 
@@ -283,7 +297,9 @@ static u32 homak_diag_fit(const struct sk_buff *skb)
 /* struct homak_diag_rpcs - the RPCs that one visit found, which is too much for the
  * stack */
 struct homak_diag_rpcs {
+	/* The RPCs. */
 	struct homa_rpc_look looks[HOMAK_DIAG_BATCH];
+	/* The owner of each one's socket. */
 	struct homak_diag_owner owners[HOMAK_DIAG_BATCH];
 };
 

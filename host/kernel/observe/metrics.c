@@ -28,7 +28,9 @@ static const struct homa_metric_info homak_host_metric_table[HOMAK_H_COUNT] = {
 
 /* Counters of the existing module that have the same meaning here. */
 static const struct {
+	/* The name in the existing module. */
 	const char *name;
+	/* Our counter. */
 	enum homa_metric metric;
 } homak_metric_aliases[] = {
 	{ "packets_sent_DATA", HOMA_M_tx_data },

@@ -3,6 +3,8 @@
  * What the files of the "homa" queueing discipline share: qdisc.c (queues and
  * shares), qdisc_room.c (how much may leave, and how much Homa may put in) and
  * qdisc_class.c (whose packet is it).
+ *
+ * Guarded by: the lock of the qdisc.
  */
 #ifndef HOMA_QDISC_IMPL_H
 #define HOMA_QDISC_IMPL_H
@@ -67,6 +69,7 @@ struct homak_q {
 	/* Has the qdisc asked for a packet again at the time when, by that estimate, there
 	 * is room. */
 	struct qdisc_watchdog watchdog;
+	/* Places for flows of others, each chosen by a hash. */
 	struct homak_flow flows[HOMAK_Q_FLOWS];
 };
 
