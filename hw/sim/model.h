@@ -20,19 +20,29 @@ enum model_input { MODEL_SUPER, MODEL_OTHER, MODEL_PORT, MODEL_INPUTS };
 
 /** struct model_got - what the card says beside a frame that it received; see mnic_got. */
 struct model_got {
+	/* When its first byte arrived, in ns of the card's clock. */
 	uint64_t time;
+	/* The RSS hash. */
 	uint32_t hash;
+	/* The number of the queue that it came by. */
 	uint32_t queue;
+	/* The number of packets in it, at least 1. */
 	uint16_t pieces;
+	/* Bytes of the message in each packet of a unit but the last. */
 	uint16_t seg;
+	/* What it is, an MNIC_CLASS_*. */
 	uint8_t class_;
+	/* The offset of the Homa header, in bytes. */
 	uint8_t at;
+	/* True if headers and length contradict each other. */
 	bool bad;
 };
 
 /** struct model_piece - an entry of the list of a unit */
 struct model_piece {
+	/* The offset of the packet's first byte in the message. */
 	uint32_t offset;
+	/* The number of its bytes of the message. */
 	uint32_t length;
 };
 

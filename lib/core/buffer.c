@@ -28,6 +28,7 @@ struct homa_buffer {
 
 /* struct homa_buffers - all buffers of a handle; the lock protects every field */
 struct homa_buffers {
+	/* The lock of all fields. */
 	pthread_mutex_t lock;
 	/* The handle has one reference, and so has each claim and each call of homa_alloc(). */
 	unsigned int refs;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What the files of libhoma's core share; nothing here is seen outside. */
+/* What the files of libhoma's core share; nothing here is seen outside. Written by: the thread that
+ * opens or calls, before others know the object, unless a field is atomic. */
 #ifndef LIBHOMA_IMPL_H
 #define LIBHOMA_IMPL_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What is done before and after every call that runs another program. */
+/* What is done before and after every call that runs another program. Written by: the thread that
+ * makes the call. */
 #ifndef HOMA_PRELOAD_EXEC_H
 #define HOMA_PRELOAD_EXEC_H
 

@@ -22,6 +22,7 @@
 
 /* struct found - what a memfd says, and what of it is here */
 struct found {
+	/* The begin of the memfd. */
 	struct homa_pl_memory head;
 	/* The entries of the memfd, one for each descriptor of the former program. */
 	struct homa_pl_kept *kept;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What a program tells the one that it runs: exec.c writes it, exec_after.c reads it. */
+/* What a program tells the one that it runs. Written by: exec.c, in the program before,
+ * which seals it; read by: exec_after.c, in the one after it. */
 #ifndef HOMA_PRELOAD_EXEC_MEMORY_H
 #define HOMA_PRELOAD_EXEC_MEMORY_H
 
@@ -32,6 +33,7 @@ struct homa_pl_kept {
 	uint32_t options;
 	/* @has_stream is 1 if the socket is homad's. The others are as in struct homa_pl_tcp. */
 	uint8_t has_stream, open, error_told, shut_read, shut_write, common;
+	/* Zeros, so that all bytes of the struct have a value. */
 	uint8_t unused[2];
 };
 
@@ -51,6 +53,7 @@ struct homa_pl_memory {
 	uint8_t tcp, debug;
 	/* The value of HOMA_SERVICE_SOCKET, or "". */
 	char path[108];
+	/* Zeros, so that all bytes of the struct have a value. */
 	uint8_t unused[2];
 };
 

@@ -112,7 +112,9 @@ static bool has_interpreter(int fd, const unsigned char *begin, size_t got)
 static int look(char path[PATH_MAX], const char **why)
 {
 	union {
+		/* The first bytes of the file. */
 		unsigned char bytes[256];
+		/* The same bytes, if the file is an ELF program. */
 		Elf64_Ehdr header;
 	} begin = { .bytes = { 0 } };
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -15,7 +15,8 @@
 #define HOMA_PL_RESTART 512
 
 /**
- * struct homa_pl_signals - what a thread knows of its signals; each thread has its own
+ * struct homa_pl_signals - what a thread knows of its signals; each thread has its own. Written by:
+ *	that thread and the handlers that run on it.
  * @depth: the number of calls inside each other in which no handler may run.
  * @deferred: true if a signal has come in such a call. It is pending in the kernel, and all
  *	signals are blocked until homa_pl_signals_again().

@@ -38,7 +38,8 @@
 #define HOMA_PL_OPTIONS 80	/* numbers of SOL_SOCKET options are below */
 
 /**
- * struct homa_pl_rpc - a private RPC of ours, or a request to be answered
+ * struct homa_pl_rpc - a private RPC of ours, or a request to be answered. Guarded by:
+ *	homa_pl_sock.lock
  * @next: the next one in the same bucket of homa_pl_sock.rpcs.
  * @newer: the request that came after this one, or NULL.
  * @older: the request that came before this one, or NULL.
@@ -58,7 +59,8 @@ struct homa_pl_rpc {
 };
 
 /**
- * struct homa_pl_held - a message that waits for room in the region
+ * struct homa_pl_held - a message that waits for room in the region. Guarded by:
+ *	homa_pl_sock.lock
  * @next: the message that came after it, or NULL.
  * @msg: the message; libhoma has its bytes.
  */
@@ -68,7 +70,7 @@ struct homa_pl_held {
 };
 
 /**
- * struct homa_pl_region - the application's receive region
+ * struct homa_pl_region - the application's receive region. Guarded by: homa_pl_sock.lock
  * @start: its address; NULL until SO_HOMA_RCVBUF.
  * @length: its size in bytes, as the application gave it.
  * @unmapped: true if the application has called munmap() for it; that is done when the socket
@@ -95,7 +97,9 @@ struct homa_pl_region {
 };
 
 /**
- * struct homa_pl_sock - a Homa socket; never freed, but used again
+ * struct homa_pl_sock - a Homa socket; never freed, but used again. Guarded by: @lock from
+ *	@region to @held_end, else written by: the call of the program that opens the socket or
+ *	changes the setting
  * @refs: the number of its descriptors, and of calls that are using it. It is atomic.
  * @h: libhoma's handle; NULL for a TCP socket or an epoll set.
  * @tcp: what is known of a TCP socket (tcp.h); NULL if it is none.

@@ -38,6 +38,7 @@ __thread struct homa_pl_signals homa_pl_signals = { .wake_fd = -1 };
 /* What the program has set up, for each signal. Handlers read it at any time: it is changed
  * in a copy that then becomes the present one. */
 static struct {
+	/* The present copy, and others for the next change. */
 	struct sigaction copy[COPIES];
 	/* The index of the present copy. It is atomic. */
 	unsigned int present;

@@ -400,6 +400,7 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 static void inherit(const struct homa_pl_sock *s, int fd)
 {
 	static const struct {
+		/* The option, as for setsockopt(). */
 		int level, name;
 	} options[] = {
 		{ IPPROTO_TCP, TCP_NODELAY },

@@ -32,7 +32,9 @@
 struct homa_pl_watch;
 struct homa_streams_ticket;
 
-/** struct homa_pl_tcp - a TCP socket */
+/** struct homa_pl_tcp - a TCP socket. Written by: the call of the program that changes it; what
+ *  several threads or processes may change at once (homa_pl_tcp_change()) and @watches under
+ *  homa_pl_tcp_lock(). */
 struct homa_pl_tcp {
 	/* homad's connection or listener; NULL if the socket is the kernel's. */
 	struct homa_stream *stream;
@@ -65,7 +67,8 @@ struct homa_pl_tcp {
 	struct homa_pl_watch *watches;
 };
 
-/** struct homa_pl_sleeper - a thread that sleeps, and the eventfd that wakes it */
+/** struct homa_pl_sleeper - a thread that sleeps, and the eventfd that wakes it. Guarded by:
+ *  homa_pl_tcp_lock() */
 struct homa_pl_sleeper {
 	/* The next one in the list of threads that sleep. */
 	struct homa_pl_sleeper *next;
@@ -73,7 +76,7 @@ struct homa_pl_sleeper {
 	int fd;
 };
 
-/** struct homa_pl_wanted - what a thread waits for */
+/** struct homa_pl_wanted - what a thread waits for. Written by: that thread */
 struct homa_pl_wanted {
 	/* The TCP socket, which is homad's. */
 	struct homa_pl_sock *s;

@@ -31,7 +31,9 @@ struct common {
 	uint32_t flags;
 	/* The others are as in struct homa_pl_sock and struct homa_pl_tcp. */
 	uint32_t options;
+	/* The bytes of SO_RCVLOWAT. */
 	uint64_t least;
+	/* Times in ns. */
 	int64_t rcvtimeo, sndtimeo, linger;
 };
 

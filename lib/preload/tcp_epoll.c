@@ -340,9 +340,11 @@ static void set_homad(struct homa_pl_set *set, int epfd, bool on)
 
 /** struct set_sleep - a thread that sleeps in a set */
 struct set_sleep {
+	/* The set. */
 	struct homa_pl_set *set;
 	/* The socket of the set, which the call holds. */
 	struct homa_pl_sock *sock;
+	/* The thread. */
 	struct homa_pl_sleeper sleeper;
 	/* The set's descriptor. */
 	int epfd;

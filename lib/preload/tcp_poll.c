@@ -58,6 +58,7 @@ bool homa_pl_tcp_any(const struct pollfd *fds, nfds_t n)
 
 /* struct round - the @n descriptors of a call of poll() */
 struct round {
+	/* The program's array. */
 	struct pollfd *fds;
 	nfds_t n;
 };

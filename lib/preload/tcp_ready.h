@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Which sockets of an epoll set are ready. All of this is under homa_pl_tcp_lock().
+ *
+ * Guarded by: homa_pl_tcp_lock().
  */
 #ifndef HOMA_PRELOAD_TCP_READY_H
 #define HOMA_PRELOAD_TCP_READY_H
@@ -15,7 +17,9 @@ struct homa_pl_watch {
 	struct homa_pl_watch *of_set;
 	/* The next watch in the set's ready list. */
 	struct homa_pl_watch *of_ready;
+	/* The socket. */
 	struct homa_pl_sock *sock;
+	/* The set. */
 	struct homa_pl_set *set;
 	/* The descriptor by which the program added the socket. */
 	int fd;

@@ -15,7 +15,8 @@
 #include <homa/stream.h>
 #include <stdbool.h>
 
-/** struct homa_streams_ticket - what the child shows to homad to get its parent's streams */
+/** struct homa_streams_ticket - what the child shows to homad to get its parent's streams. Written
+ *  by: the thread that forks, in the parent and then in the child. */
 struct homa_streams_ticket {
 	/* The random number by which homad knows the ticket. */
 	uint8_t token[16];
@@ -46,7 +47,8 @@ struct homa_streams *homa_streams_in_child(struct homa_streams *ctx,
  * program the memory in which the streams lie.
  */
 
-/** struct homa_stream_carried - where homad finds a stream, and what is known of it
+/** struct homa_stream_carried - where homad finds a stream, and what is known of it. Written by:
+ *  the program before exec; read by: the one after it.
  * @name: homad's name of the stream: generation << 32 | slot, or a listener's number.
  * @area: the id of the area in which the stream lies; 0 for a listener.
  * @slot: the stream's slot in that area; 0 for a listener.

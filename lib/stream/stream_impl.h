@@ -49,7 +49,9 @@ enum homa_stream_kind {
 	HOMA_STREAM_KIND_LISTENER,
 };
 
-/** struct homa_stream - a connection or a listener */
+/** struct homa_stream - a connection or a listener. Guarded by: homa_streams.look, where that is
+ *  said; other fields are written by the application's reader, writer, or only thread, as they
+ *  say. */
 struct homa_stream {
 	/* The context to which the stream belongs. */
 	struct homa_streams *ctx;
@@ -112,7 +114,8 @@ struct homa_stream {
 	u64 tx_map;
 };
 
-/** struct homa_streams_wanted - a CONNECT that homad has not answered */
+/** struct homa_streams_wanted - a CONNECT that homad has not answered. Guarded by:
+ *  homa_streams.look */
 struct homa_streams_wanted {
 	/* The stream to be opened; NULL if the application has closed it meanwhile. */
 	struct homa_stream *stream;
@@ -123,7 +126,8 @@ struct homa_streams_wanted {
 	u32 next_free;
 };
 
-/** struct homa_streams - a context: one attachment to homad and its streams */
+/** struct homa_streams - a context: one attachment to homad and its streams. Guarded by: @look and
+ *  @submit, as the fields say; those before @ctl are constant or atomic. */
 struct homa_streams {
 	/* The value of homa_fork_generation when the context was made. */
 	unsigned int fork_generation;
@@ -334,7 +338,8 @@ bool homa_stream_reload_tx(struct homa_stream *stream);
 
 /* ---- read.c, write.c ---- */
 
-/** struct homa_stream_view - what a stream's reader or writer sees at one moment */
+/** struct homa_stream_view - what a stream's reader or writer sees at one moment. Written by: the
+ *  thread that looks */
 struct homa_stream_view {
 	/* HOMA_STREAM_HAS_*, as homad wrote it to the slot. */
 	u32 state;

@@ -39,7 +39,9 @@ int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request,
 		     int fd)
 {
 	union {
+		/* It aligns @bytes. */
 		struct cmsghdr align;
+		/* Room for one descriptor. */
 		char bytes[CMSG_SPACE(sizeof(fd))];
 	} control = { .bytes = { 0 } };
 	struct iovec iov = { request, sizeof(*request) };
@@ -73,7 +75,9 @@ int homa_svc_hear(struct homa_svc_att *att, u16 op,
 		  struct homa_ctl_answer *answer, int *fds, u32 num_fds)
 {
 	union {
+		/* It aligns @bytes. */
 		struct cmsghdr align;
+		/* Room for the descriptors of any answer. */
 		char bytes[CMSG_SPACE(HOMA_CTL_IMPORT_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = { answer, sizeof(*answer) };

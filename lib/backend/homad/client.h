@@ -54,7 +54,7 @@
 struct homa_svc_item;
 struct homa_svc_waiter;
 
-/* struct homa_svc_coming - an attachment that homad has been asked for; under @ctl */
+/* struct homa_svc_coming - an attachment that homad has been asked for. Guarded by: homa_svc.ctl */
 struct homa_svc_coming {
 	/* The attachment, or NULL if there is none. */
 	struct homa_svc_att *att;
@@ -78,8 +78,9 @@ enum homa_svc_state {
 	HOMA_SVC_SHUT,	  /* the handle was shut; calls return -ESHUTDOWN */
 };
 
-/* struct homa_svc - an open handle. Its lock protects a member that says nothing else. */
+/* struct homa_svc - an open handle. Guarded by: @lock, unless a member says otherwise. */
 struct homa_svc {
+	/* The handle's lock. */
 	struct homa_gate lock;
 	/* An enum homa_svc_state; atomic. */
 	u32 state;
@@ -112,13 +113,15 @@ struct homa_svc {
 	struct homa_spin spin;
 	/* True if the application wants the poller never to sleep. */
 	bool never_sleep;
-	/* The messages of each kind that nobody has taken, and the number of all of them. */
+	/* The messages of each kind that nobody has taken. */
 	struct homa_list ready[HOMA_SVC_QUEUES];
+	/* The number of messages in all of @ready. */
 	u32 ready_count;
 	/* The number that the next such message gets, see homa_svc_item.order. */
 	u64 order;
-	/* The free items for requests, and the list of memory blocks that they lie in. */
+	/* The free items for requests. */
 	struct homa_list items;
+	/* The list of memory blocks that items for requests lie in (struct chunk). */
 	void *chunks;
 	/* The number of bytes received, and of our requests that failed, for homa_metrics(). */
 	u64 rx_bytes, failed;
@@ -131,16 +134,18 @@ struct homa_svc {
 	u32 fresh;
 	/* The number of own requests that homad allows. */
 	u32 max_rpcs;
-	/* The number of submission rings that homad looks at; the number of threads that
-	 * got a ring; and for each thread 1 + its ring. All are atomic. */
+	/* The number of submission rings that homad looks at; atomic. */
 	u32 sqs;
+	/* The number of threads that got a ring; atomic. */
 	u32 rings_assigned;
+	/* For each thread 1 + its ring, or 0; atomic. */
 	u8 ring_of[HOMA_SVC_THREADS];
 	/* HOMA_SQE_NUMBERED if this homad makes ids of numbers, or 0; it changes with @att. */
 	u8 numbering;
 	/* The number that the next request gets; atomic. */
 	u64 numbers;
 
+	/* The lock of the release ring. */
 	struct homa_gate release_lock __attribute__((aligned(64)));
 	/* Under @release_lock: the number of pieces put into the release ring so far; the
 	 * number of those that homad was shown; and the most that may wait to be shown. */
@@ -154,16 +159,18 @@ struct homa_svc {
 	pthread_mutex_t ctl;
 	/* The path of homad's attach socket. */
 	char path[108];
-	/* What the application wants for this attachment and later ones: the size of the receive
-	 * pool in bytes (0: homad's default), and its address (NULL: any). */
+	/* The size of the receive pool that the application wants for this attachment and later
+	 * ones, in bytes; 0: homad's default. */
 	size_t rcvbuf;
+	/* The address at which it wants the pool; NULL: any. */
 	void *region;
 	/* True if HOMA_OPEN_SHARED_PORT was given. */
 	bool shared_port;
 	/* True if HOMA_OPEN_HANDOVER was given, or the handle came from another process. */
 	bool handover;
-	/* Under @ctl: the port that each new attachment binds, and its HOMA_CTL_LISTEN_*. */
+	/* Under @ctl: the port that each new attachment binds. */
 	u16 bound;
+	/* Under @ctl: the HOMA_CTL_LISTEN_* of each new attachment. */
 	u32 listen;
 	/* The attachment that is about to take the place of @att. */
 	struct homa_svc_coming coming;
@@ -172,9 +179,9 @@ struct homa_svc {
 	u64 next_try, backoff;
 	/* The number of attachments so far; under @ctl. */
 	u32 generations;
-	/* Under @ctl: the time in ns at which a second began, and the number of questions for
-	 * routes that were asked in it. */
+	/* Under @ctl: the time in ns at which the present second of @routes_asked began. */
 	u64 routes_since;
+	/* Under @ctl: the number of questions for routes in the present second. */
 	u32 routes_asked;
 	/* An eventfd that wakes the poller. */
 	int nudge_fd;
@@ -196,7 +203,9 @@ struct homa_svc {
 
 	/* Links it into the list of this process's handles. */
 	struct homa_list all;
+	/* What the handle counts, for homa_metrics(). */
 	struct homa_svc_counters counters;
+	/* The submission rings, each under its own lock. */
 	struct homa_svc_ring rings[HOMA_SHM_SQS];
 };
 

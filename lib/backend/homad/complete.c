@@ -30,7 +30,9 @@ HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) / sizeof(struct iovec
 
 /* struct chunk - a block of items for requests; homa_svc.chunks is the list of them */
 struct chunk {
+	/* The next block of the list. */
 	struct chunk *next;
+	/* The items in this one. */
 	struct homa_svc_item items[CHUNK];
 };
 

@@ -3,6 +3,8 @@
  * Room for long messages in one data segment: blocks of 4 KiB units, next fit,
  * neighbours that are free become one. Its book-keeping lies in our own memory,
  * not in what homad sees.
+ *
+ * Guarded by: homa_svc_att.heap_lock.
  */
 #ifndef HOMA_SVC_HEAP_H
 #define HOMA_SVC_HEAP_H

@@ -9,7 +9,8 @@
 struct homa_svc;
 struct homa_svc_att;
 
-/* struct homa_svc_may_send - the descriptor of homa_send_fd(), once the application asked for it */
+/* struct homa_svc_may_send - the descriptor of homa_send_fd(), once the application asked for it.
+ * Guarded by: what each member says. */
 struct homa_svc_may_send {
 	/* An epoll set, which the application has, and the timer in it. Both are made under the
 	 * handle's lock for questions (homa_svc.ctl), and are -1 before. @fd is atomic. */
@@ -20,10 +21,12 @@ struct homa_svc_may_send {
 	/* 1 after a request found no room and homad was asked to tell, until the descriptor is
 	 * readable again. Atomic. */
 	u32 waits;
-	/* Under homa_svc.lock: the thread that found no room, or 0; whether several threads
-	 * did; and the generation of the attachment whose descriptors are in the set, or 0. */
+	/* Under homa_svc.lock: the thread that found no room, or 0. */
 	u64 thread;
+	/* Under homa_svc.lock: true if several threads found no room. */
 	bool many;
+	/* Under homa_svc.lock: the generation of the attachment whose descriptors are in the
+	 * set, or 0. */
 	u32 watched;
 };
 

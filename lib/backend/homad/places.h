@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* Where homad says that the rings of an attachment are, and a check of that. */
+/* Where homad says that the rings of an attachment are, and a check of that. Written by: who
+ * attaches, before the attachment is the handle's; constant after that. */
 #ifndef HOMA_SVC_PLACES_H
 #define HOMA_SVC_PLACES_H
 

@@ -16,6 +16,9 @@
  *
  * homad does not read it. Who imports a handle checks it all the same: the file is as old as
  * the token, and a mistake in it should be an error and not a broken program.
+ *
+ * Written by: the process that hands the handle over; read by: the one that takes it, which
+ * trusts it as far as its own memory.
  */
 #ifndef HOMA_SVC_STATE_H
 #define HOMA_SVC_STATE_H
@@ -34,11 +37,14 @@ struct homa_svc_state_head {
 	u64 bytes;
 	/* libhoma's number of the handle, which names of requests contain. */
 	u64 serial;
-	/* Members of struct homa_svc and struct homa_svc_att that have the same names, at the
-	 * time of homa_export(). */
+	/* From here to @shared_port: members of struct homa_svc and struct homa_svc_att that have
+	 * the same names, at the time of homa_export(). */
 	u64 numbers, order, rx_bytes, failed, pieces_taken, pieces_released;
+	/* Members of the same names. */
 	u32 generation, fresh, cq_head, release_tail, release_shown, sqs, listen;
+	/* The member of the same name. */
 	u16 bound;
+	/* The member of the same name. */
 	u8 shared_port;
 	/* 0. */
 	u8 reserved;
@@ -52,26 +58,35 @@ struct homa_svc_state_head {
 /* struct homa_svc_state_ring - members of struct homa_svc_ring that have the same names, and the
  * number of the ring's entries */
 struct homa_svc_state_ring {
+	/* The number of entries; then the members of the same names. */
 	u32 entries, tail, head, stage_tail, stage_head;
 };
 
 /* struct homa_svc_state_slot - members of struct homa_svc_slot; its @peer as @ip and @encap */
 struct homa_svc_state_slot {
+	/* The members of the same names. */
 	u64 token, id, cookie;
+	/* @ip, @encap: homa_svc_slot.peer. */
 	u8 ip[16];
+	/* The length of the request, in bytes. */
 	u32 length;
+	/* @port: the server's Homa port. */
 	u16 encap, port;
+	/* The members of the same names; then zeros. */
 	u8 state, gone, is_private, reserved[5];
 };
 
 /* struct homa_svc_state_item - members of struct homa_svc_item */
 struct homa_svc_state_item {
+	/* The number of the message. */
 	u64 order;
+	/* homad's completion. */
 	struct homa_cqe cqe;
 };
 
 /* struct homa_svc_state_heap - members of struct homa_svc_heap, in units of HOMA_SVC_UNIT bytes */
 struct homa_svc_state_heap {
+	/* The members of the same names. */
 	u32 units, rover, used;
 };
 

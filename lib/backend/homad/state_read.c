@@ -13,6 +13,7 @@
 
 /* struct in - the file's bytes */
 struct in {
+	/* The bytes of the file. */
 	u8 *bytes;
 	/* The number of bytes that were read so far, and of all. */
 	size_t at, end;

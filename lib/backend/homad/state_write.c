@@ -10,6 +10,7 @@
 
 /* struct out - bytes that will be written to the file */
 struct out {
+	/* The bytes so far. */
 	u8 *bytes;
 	/* The number of bytes so far, and of those that have memory. */
 	size_t used, room;

@@ -29,7 +29,9 @@ enum homa_svc_piece {
 	HOMA_SVC_PIECE_KEPT
 };
 
-/* struct homa_svc_att - an attachment: the connection to one life of homad, and its memory */
+/* struct homa_svc_att - an attachment: the connection to one life of homad, and its memory. Written
+ * by: who attaches, before it is the handle's, unless a member says otherwise; what homad writes
+ * lies in @queues and @pool. */
 struct homa_svc_att {
 	/* The number of this attachment among those of the handle; the first has 1. */
 	u32 generation;
@@ -62,13 +64,17 @@ struct homa_svc_att {
 	/* The number of pieces that the application has got so far (under the handle's lock), and
 	 * has given back (under release_lock). */
 	u64 pieces_taken, pieces_released;
+	/* The lock of the memory to send from. */
 	struct homa_gate heap_lock;
 	/* Under heap_lock: 1 + the timer to set when memory to send from is given back, or 0. */
 	int room_timer;
-	/* Under heap_lock: the segments with memory to send from, and what is free in each. */
+	/* Under heap_lock: the number of segments with memory to send from. */
 	u32 num_segs;
+	/* Where each segment is mapped. */
 	u8 *seg[HOMA_SHM_SEGMENTS];
+	/* The size of each segment, in bytes. */
 	u64 seg_bytes[HOMA_SHM_SEGMENTS];
+	/* Under heap_lock: what is free in each segment. */
 	struct homa_svc_heap heap[HOMA_SHM_SEGMENTS];
 };
 

@@ -13,7 +13,7 @@ struct homa_svc;
 
 #define HOMA_SVC_ROUTES 256u /* destinations a ring knows to be reachable */
 
-/* struct homa_svc_way - a destination that can be reached */
+/* struct homa_svc_way - a destination that can be reached. Guarded by: the lock of its ring */
 struct homa_svc_way {
 	/* Its member @zero is 1 in a place that is free. */
 	struct homa_addr addr;
@@ -21,8 +21,9 @@ struct homa_svc_way {
 	u64 hash;
 };
 
-/* struct homa_svc_ring - a submission ring. Its lock protects all members. */
+/* struct homa_svc_ring - a submission ring. Guarded by: @lock */
 struct homa_svc_ring {
+	/* The lock of the ring; a thread that submits holds it. */
 	struct homa_gate lock;
 	/* The number of entries that this process has filled so far, and that homad had taken when
 	 * we last looked. */

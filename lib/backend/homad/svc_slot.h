@@ -20,7 +20,8 @@ enum homa_svc_slot_state {
 	HOMA_SVC_DONE, /* the outcome waits for the application to take it */
 };
 
-/* struct homa_svc_slot - the place of one request of this handle */
+/* struct homa_svc_slot - the place of one request of this handle. Written by: the thread that sends
+ * the request, and under the handle's lock by who ends it, as the members say. */
 struct homa_svc_slot {
 	/* homad's name of the request; 0 if none is open here. The sender writes it; whoever ends
 	 * the request clears it under the handle's lock. It is atomic. */

@@ -14,21 +14,23 @@
 struct homa_svc;
 struct homa_svc_slot;
 
-/* struct homa_svc_item - a message that waits for the application */
+/* struct homa_svc_item - a message that waits for the application. Guarded by: homa_svc.lock */
 struct homa_svc_item {
 	/* Links it into homa_svc.ready, or into homa_svc.items while it is free. */
 	struct homa_list list;
 	/* The number of the message; the one with the lowest number is taken first. */
 	u64 order;
-	/* The pool and the generation of the attachment by which the message came. The pool may
-	 * not be mapped any more if this message has no piece in it. */
+	/* The pool of the attachment by which the message came. It may not be mapped any more if
+	 * this message has no piece in it. */
 	u8 *pool;
+	/* The number of that attachment, homa_svc_att.generation. */
 	u32 generation;
 	/* homad's completion. */
 	struct homa_cqe cqe;
 };
 
-/* struct homa_svc_waiter - a thread inside homa_receive(), on its stack */
+/* struct homa_svc_waiter - a thread inside homa_receive(), on its stack. Guarded by:
+ * homa_svc.lock */
 struct homa_svc_waiter {
 	/* Links it into homa_svc.waiters. */
 	struct homa_list list;
@@ -40,7 +42,9 @@ struct homa_svc_waiter {
 	u32 flags;
 	/* What its call returns, valid once @done is set. */
 	int result;
+	/* True once another thread has ended the wait. */
 	bool done;
+	/* What wakes the thread. */
 	struct homa_wake wake;
 };
 

@@ -44,14 +44,15 @@
 #define HOMA_KSOCK_NEVER (~(u64)0)
 #define HOMA_KSOCK_ANY (HOMA_RECV_REQUEST | HOMA_RECV_RESPONSE)
 
-/* struct homa_ksock_item - a message that waits for the application */
+/* struct homa_ksock_item - a message that waits for the application. Guarded by: homa_ksock.lock */
 struct homa_ksock_item {
 	/* Links it into homa_ksock.ready. */
 	struct homa_list list;
+	/* The message, as the application will get it. */
 	struct homa_message msg;
 };
 
-/* struct homa_ksock_slot - the place of one request of this handle; under its lock */
+/* struct homa_ksock_slot - the place of one request of this handle. Guarded by: homa_ksock.lock */
 struct homa_ksock_slot {
 	/* The request's name, which is its completion cookie in the kernel; 0 if none is here. */
 	u64 token;
@@ -73,7 +74,7 @@ struct homa_ksock_slot {
 	bool gone;
 };
 
-/* struct homa_ksock_got - what a recvmsg() brought */
+/* struct homa_ksock_got - what a recvmsg() brought. Written by: the thread that called it */
 struct homa_ksock_got {
 	/* What the kernel told: the id, the cookie and the pieces. */
 	struct homa_recvmsg_args args;
@@ -85,7 +86,8 @@ struct homa_ksock_got {
 	int error;
 };
 
-/* struct homa_ksock_waiter - a thread inside homa_receive(), on its stack */
+/* struct homa_ksock_waiter - a thread inside homa_receive(), on its stack. Guarded by:
+ * homa_ksock.lock */
 struct homa_ksock_waiter {
 	/* Links it into homa_ksock.waiters. */
 	struct homa_list list;
@@ -104,6 +106,7 @@ struct homa_ksock_waiter {
 	bool direct;
 	/* The thread has looked for as long as it shall before it sleeps. */
 	bool spun;
+	/* What wakes the thread. */
 	struct homa_wake wake;
 };
 
@@ -121,8 +124,9 @@ struct homa_ksock_counters {
 #undef X
 };
 
-/* struct homa_ksock - an open handle. Its lock protects a member that says nothing else. */
+/* struct homa_ksock - an open handle. Guarded by: @lock, unless a member says otherwise. */
 struct homa_ksock {
+	/* The handle's lock. */
 	struct homa_gate lock;
 	/* The socket, and its family: AF_INET6, or AF_INET where there is no IPv6. */
 	int fd, family;
@@ -157,6 +161,7 @@ struct homa_ksock {
 	struct homa_list waiters, ready;
 	/* The table of our requests. The item at the same index is the request's outcome. */
 	struct homa_ksock_slot *slots;
+	/* For each slot the outcome of its request. */
 	struct homa_ksock_item *items;
 	/* Places from @fresh on were never used. @free is 1 + the first place of the free list,
 	 * or 0. */
@@ -174,12 +179,14 @@ struct homa_ksock {
 	/* The number of bytes received, and of our requests that failed, for homa_metrics(). */
 	u64 rx_bytes, failed;
 
+	/* The lock of the socket's receive timeout. */
 	struct homa_gate timeo_lock;
 	/* Under timeo_lock: the socket's SO_RCVTIMEO in us; 0 if it has none. */
 	u64 timeo;
 	/* Under timeo_lock: the number of threads that are about to block or blocked with it. */
 	u32 timed;
 
+	/* The lock of pieces that go back to the kernel. */
 	struct homa_gate back_lock;
 	/* For each granule of the region 1 while the application has a piece that begins there,
 	 * else 0. The bytes are atomic. */
@@ -198,6 +205,7 @@ struct homa_ksock {
 	bool level;
 	/* Links it into the list of this process's handles. */
 	struct homa_list all;
+	/* What the handle counts. */
 	struct homa_ksock_counters counters;
 };
 
