@@ -19,7 +19,9 @@
 /* struct msg_slab - memory of messages, which are recycled and freed at the end of the
  * run */
 struct msg_slab {
+	/* The slab that was made before this one; NULL: none was. */
 	struct msg_slab *next;
+	/* Memory for messages. */
 	struct sim_msg msgs[MSGS_PER_SLAB];
 };
 

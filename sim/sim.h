@@ -15,6 +15,8 @@
  * (sizes of packets, times on the idle network) stands below transports. A
  * transport knows nothing of traffic; it is told to send messages and tells
  * with sim_delivered() when one has arrived whole.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H

@@ -87,7 +87,9 @@ static void run(struct sim *sim, const struct sim_options *o, double begun)
 
 /* What the oracle tells about a run before it begins. */
 struct foreknowledge {
+	/* The messages that the run begins with, unfinished. */
 	struct sim_rest rest;
+	/* How the oracle does under the same load, for comparison. */
 	struct sim_reference reference;
 };
 

@@ -56,8 +56,11 @@ static cJSON *settings_json(const struct sim_transport *t)
 static cJSON *engine_json(void)
 {
 	static const struct {
+		/* The parameter's name. */
 		const char *name;
+		/* Its default, least and greatest value, in @unit. */
 		double def, min, max;
+		/* Its unit, and what it does. */
 		const char *unit, *text;
 	} params[] = {
 #define PARAM(name, def, min, max, unit, text) { #name, def, min, max, unit, text },

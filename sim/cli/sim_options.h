@@ -2,6 +2,8 @@
 /*
  * The command line of homa-sim. options.c reads it, options_table.c says what
  * there is, options_list.c prints it for people and programs.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_OPTIONS_H
 #define SIM_OPTIONS_H
@@ -22,10 +24,14 @@
  * @trace_from: time at which the traces begin, ps.
  * @trace_until: time at which the traces end, ps; 0: at the end of the run.
  * @progress: descriptor to which progress lines are written, or -1.
+ * @quiet, @list, @help, @version: flags of the same names were given.
+ * @abort_unstable, @against_oracle: flags of the same names were given.
  * @warm_start: simulated time that the oracle runs before, whose unfinished messages the
  *	run begins with, ps; 0: it does not.
  * @hosts: value of --hosts while options are read; 0: not given.
  * @per_rack: value of --hosts-per-rack while options are read; 0: not given.
+ * @warmup_set, @measure_set, @racks_set, @spines_set, @k_set: the option was given; used only
+ *	while options are read.
  */
 struct sim_options {
 	struct sim_config cfg;
@@ -40,7 +46,13 @@ struct sim_options {
 	bool warmup_set, measure_set, racks_set, spines_set, k_set;
 };
 
-/** struct sim_flag - an option; a flag has no value if @value is NULL */
+/**
+ * struct sim_flag - an option; a flag has no value if @value is NULL
+ * @name: name of the option, without dashes.
+ * @value: what the help calls its value.
+ * @text: what it does, for the help.
+ * @set: takes the option: 0, or -EINVAL with one sentence in @err.
+ */
 struct sim_flag {
 	const char *name, *value, *text;
 	int (*set)(struct sim_options *o, const char *arg, char *err, size_t errlen);

@@ -17,7 +17,9 @@
 #define MAX_BYTES (1ull << 50)
 
 struct unit {
+	/* The unit as it is written; NULL ends the list. */
 	const char *name;
+	/* What a value in this unit is multiplied by. */
 	u64 factor;
 };
 

@@ -5,6 +5,8 @@
  * Work of interrupts (NAPI, softirq) goes first and interrupts an application,
  * which goes on afterwards where it was. Within each of the two, first come is
  * first served. A core knows nothing of packets and messages.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_CORE_H
 #define SIM_CORE_H

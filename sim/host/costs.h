@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What a host's software costs, by name; costs.c has the numbers and where they are from. */
+/* What a host's software costs, by name; costs.c has the numbers and where they are from.
+ * Written by: the one thread that runs the simulation. */
 #ifndef SIM_COSTS_H
 #define SIM_COSTS_H
 

@@ -38,7 +38,9 @@
 #define NO_SLOT SLOTS
 
 struct wheel {
+	/* A bit for each slot, 1 if it has events. */
 	u64 bits[WORDS];
+	/* The events of each slot, a list. */
 	struct sim_event *slot[SLOTS];
 };
 

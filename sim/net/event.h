@@ -8,6 +8,8 @@
  * Events are intrusive: whatever can happen owns its struct sim_event and
  * nothing is allocated here. Two events of one instant happen in the order in
  * which they were added, so a run is a function of its configuration and seed.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_EVENT_H
 #define SIM_EVENT_H

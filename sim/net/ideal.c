@@ -37,8 +37,10 @@
 #define MAX_HOPS 8
 
 struct chain {
+	/* Number of links from sender to receiver. */
 	u32 hops;
-	u32 rate[MAX_HOPS]; /* ps a byte */
+	u32 rate[MAX_HOPS]; /* time that each link needs for a byte, ps */
+	/* Time of the way over each link and of what is at its end, ps. */
 	u64 delay[MAX_HOPS];
 };
 

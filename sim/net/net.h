@@ -9,6 +9,8 @@
  * its queue, is serialised, travels, arrives. Store and forward: it counts as
  * arrived when its last bit is there; cut through: when its first 64 bytes are.
  * The fixed delay of a switch (switch_ps) passes before it is queued.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_NET_H
 #define SIM_NET_H

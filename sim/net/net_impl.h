@@ -2,6 +2,8 @@
 /*
  * What the files of the network share: net.c moves packets, topology.c makes
  * nodes and ports, routes.c knows where to, queue_*.c in what order.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_NET_IMPL_H
 #define SIM_NET_IMPL_H

@@ -13,9 +13,12 @@
 #define PKT_ALIGN 64
 
 struct pkt_slab {
+	/* The slab that was made before this one; NULL: none was. */
 	struct pkt_slab *next;
 	char pad[PKT_ALIGN - sizeof(void *)];
+	/* Memory for packets. */
 	struct pkt_room {
+		/* The packet, or a free one in sim->free_pkts. */
 		struct sim_pkt pkt;
 	} __attribute__((aligned(PKT_ALIGN))) rooms[PKTS_PER_SLAB];
 };

@@ -20,13 +20,19 @@
 #define FIRST_ENTRIES 32u
 
 struct rank_entry {
+	/* The packet's rank; the least goes first. */
 	u64 rank;
+	/* Serial number of the packet's message, whose first packet here goes before others of
+	 * it; 0: it has no message. */
 	u64 serial;
+	/* The packet. */
 	struct sim_pkt *pkt;
 };
 
 struct rank_queue {
+	/* Number of entries that are used, and for which there is memory. */
 	u32 count, max;
+	/* The packets that wait. */
 	struct rank_entry *entry;
 };
 

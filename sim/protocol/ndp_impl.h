@@ -7,6 +7,8 @@
  * or trimmed, turns into a PULL, and the PULL into the right to send one more.
  * So there are never more packets of a message in the network than its window,
  * and the receiver, which paces its PULLs, sets the rate of all of them.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_NDP_IMPL_H
 #define SIM_NDP_IMPL_H
@@ -37,6 +39,8 @@ struct ndp_slot {
  * struct ndp_tx - a message at its sender
  * @ready: links the message into the host's round while it has tokens and packets to send.
  * @all: links the message into ndp->senders, or free memory into ndp->spare_tx.
+ * @timer: event of the time-out.
+ * @msg: the message, as the traffic knows it.
  * @packets: number of packets of the message.
  * @next: number of the first packet that was never sent.
  * @acked: number of acknowledged packets.
@@ -68,6 +72,7 @@ struct ndp_tx {
  * @turn: links the message into the host's heap of messages with PULLs to send; its key is
  *	the number of its turn, or with SRPT the number of packets that are missing.
  * @all: links the message into ndp->receivers, or free memory into ndp->spare_rx.
+ * @msg: the message, as the traffic knows it.
  * @packets: number of packets of the message.
  * @received: number of packets that have arrived.
  * @needed: number of PULLs that the sender needs: one for each packet beyond the first
@@ -93,8 +98,10 @@ struct ndp_rx {
  * struct ndp_host - both sides of a host
  * @ready: messages that may send, in turn.
  * @control: ACKs, NACKs and PULLs to send, oldest first.
+ * @control_tail: where the pointer to the next of these will be written.
  * @pulls: messages with PULLs to send.
  * @pacer: event that sends the next PULL.
+ * @host: the simulated host.
  * @next_pull: earliest time of the next PULL, ps.
  * @turns: number of turns given so far.
  * @held: number of incoming messages for which not all PULLs are sent.
@@ -110,10 +117,33 @@ struct ndp_host {
 	u32 held;
 };
 
+/**
+ * struct ndp_counts - numbers of packets and events of all hosts
+ * @trimmed: packets that arrived without payload, because a switch had trimmed them.
+ * @retransmits: packets that were sent again.
+ * @timeouts: packets that counted as lost because nothing was heard of them.
+ * @probes: packets that were sent because the receiver was silent.
+ * @pulls: PULLs that were sent.
+ * @duplicates: packets that arrived a second time.
+ */
 struct ndp_counts {
 	u64 trimmed, retransmits, timeouts, probes, pulls, duplicates;
 };
 
+/**
+ * struct ndp - sim->proto
+ * @hosts: both sides of each host, by its number.
+ * @senders: messages that are being sent, by ndp_tx.all.
+ * @receivers: messages that are being received, by ndp_rx.all.
+ * @spare_tx: free memory for struct ndp_tx.
+ * @spare_rx: free memory for struct ndp_rx.
+ * @window: number of packets that a message sends without a PULL.
+ * @segment: message bytes in a full packet.
+ * @rto_ps: time after which a packet that was not heard of counts as lost, ps.
+ * @pull_ps: time between two PULLs of a host, that of a full packet on its link, ps.
+ * @srpt: a host pulls the message with the fewest missing packets first, else all in turn.
+ * @counts: what is counted of the run.
+ */
 struct ndp {
 	struct ndp_host *hosts;
 	struct homa_list senders, receivers, spare_tx, spare_rx;

@@ -46,6 +46,14 @@ struct oracle_msg {
 	bool sent;
 };
 
+/**
+ * struct oracle - sim->proto
+ * @match: which messages are being sent.
+ * @live: messages that are under way, by oracle_msg.all.
+ * @spare: free memory for struct oracle_msg.
+ * @ps_per_byte: time of a byte on a host's link, ps.
+ * @preemptions: number of times that a message was put off for another one.
+ */
 struct oracle {
 	struct oracle_match match;
 	struct homa_list live, spare;

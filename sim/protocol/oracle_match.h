@@ -2,6 +2,8 @@
 /*
  * The oracle's matching: which messages are being sent, one at a time per
  * sending and per receiving side. See oracle_match.c.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_ORACLE_MATCH_H
 #define SIM_ORACLE_MATCH_H
@@ -25,7 +27,11 @@ struct oracle_job {
 	bool matched;
 };
 
-/** struct oracle_entry - a waiting job in the list of one of its sides */
+/**
+ * struct oracle_entry - a waiting job in the list of one of its sides
+ * @left: a copy of the job's @left, by which the list is sorted.
+ * @job: the job.
+ */
 struct oracle_entry {
 	u64 left;
 	struct oracle_job *job;
@@ -51,10 +57,12 @@ struct oracle_side {
 /**
  * struct oracle_match - the matching of all jobs
  * @sides: both sides of all hosts.
+ * @num_sides: number of entries of @sides, twice that of hosts.
  * @freed: numbers of the sides that have become free.
  * @num_freed: number of entries of @freed that are used.
  * @now: time of the last call, ps.
  * @steps: number of entries that were looked at, the cost of the matching.
+ * @arg: what @started and @stopped are called with.
  * @started: called with @arg for every job that is matched.
  * @stopped: called with @arg for every matched job that has to wait again.
  */

@@ -5,6 +5,8 @@
  * host has yet to send because of what arrived, those that are under way, and
  * those that have arrived. A message has a window's worth of packets under way,
  * a dozen or so, which is why they are searched one by one.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_PACKETS_H
 #define SIM_PACKETS_H
@@ -62,6 +64,11 @@ static inline void sim_model_data(struct sim_pkt *pkt, u32 seq, u32 segment)
 
 /* ---- control packets that a host has to send, in order ---- */
 
+/**
+ * struct sim_control - control packets that a host has to send
+ * @head: the first of them; NULL: there is none.
+ * @tail: where the pointer to the next one will be written.
+ */
 struct sim_control {
 	struct sim_pkt *head, **tail;
 };
@@ -189,6 +196,8 @@ static inline u32 sim_flight_again(struct sim_flight *flight, u64 at)
 /**
  * struct sim_arrived - a bit for each packet of a message, 1 if it has arrived; a later
  * message uses the memory again
+ * @word: the bits.
+ * @words: number of words for which there is memory.
  */
 struct sim_arrived {
 	u64 *word;
@@ -214,6 +223,7 @@ static inline void sim_arrived_add(struct sim_arrived *arrived, u32 seq)
  * struct sim_side - a message at its sender or its receiver; a model's own struct begins
  * with it
  * @all: links it into a list of struct sim_sides.
+ * @msg: the message, as the traffic knows it.
  * @packets: number of packets of the message.
  * @received: number of packets that have arrived; used by receivers.
  * @arrived: which packets have arrived; used by receivers, after sim_arrived_clear().

@@ -108,10 +108,31 @@ struct pfabric_host {
 	struct sim_control control;
 };
 
+/**
+ * struct pfabric_counts - numbers of packets and events of all hosts
+ * @retransmits: packets that were sent again.
+ * @timeouts: time-outs.
+ * @probe_modes: number of times that a message went into probe mode.
+ * @probes: probes that were sent.
+ * @duplicates: packets that arrived a second time.
+ */
 struct pfabric_counts {
 	u64 retransmits, timeouts, probe_modes, probes, duplicates;
 };
 
+/**
+ * struct pfabric - sim->proto
+ * @hosts: both sides of each host, by its number.
+ * @senders: messages that are being sent.
+ * @receivers: messages that are being received.
+ * @segment: message bytes in a full packet.
+ * @window: first window of a message, in packets.
+ * @max_window: largest window, in packets.
+ * @probe_after: number of time-outs in a row after which a message is in probe mode.
+ * @ns2_sizes: packets have the sizes of the paper's simulations.
+ * @rto_ps: the time-out, ps.
+ * @counts: what is counted of the run.
+ */
 struct pfabric {
 	struct pfabric_host *hosts;
 	struct sim_sides senders, receivers;

@@ -4,6 +4,8 @@
  * (phost_receiver.c). A packet may be sent only with a token: the first few of
  * a message come with their own, all others need one from the receiver, which
  * gives out one per packet time of its link.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_PHOST_IMPL_H
 #define SIM_PHOST_IMPL_H
@@ -23,8 +25,10 @@ struct phost_token {
 
 /**
  * struct phost_tx - a message at its sender
+ * @side: the message at this host.
  * @turn: links the message into the host's heap while it may have a token; its key is
  *	@left.
+ * @timer: event of the sender's time-out.
  * @left: number of packets that the receiver lacks, as the last token said.
  * @owed: numbers of the packets that may be sent at any time, at first those with free
  *	tokens; a ring of phost->free entries.
@@ -50,13 +54,16 @@ struct phost_tx {
 
 /**
  * struct phost_rx - a message at its receiver
+ * @side: the message at this host.
  * @turn: links the message into the host's heap while it may be given a token; its key is
  *	the number of missing packets.
+ * @timer: event of the receiver's time-out.
  * @active_at: time of the last token for it or of its last packet, ps.
  * @next: number of the first packet that never had a token.
  * @silences: number of time-outs since a packet arrived.
  * @flight: packets that have a token, free or not, and have not arrived; lost ones are
  *	given a new token.
+ * @slot: memory of @flight, phost->window entries.
  */
 struct phost_rx {
 	struct sim_side side;
@@ -74,6 +81,7 @@ struct phost_rx {
  * @wanting: messages that may be given tokens.
  * @control: control packets to send.
  * @pacer: event that gives the next token.
+ * @host: the simulated host.
  * @next_token: earliest time of the next token, ps.
  */
 struct phost_host {
@@ -84,12 +92,23 @@ struct phost_host {
 	u64 next_token;
 };
 
+/**
+ * struct phost_counts - numbers of packets and events of all hosts
+ * @rts_again: RTSs that were repeated.
+ * @tokens: tokens that were given.
+ * @tokens_again: those of them that were for packets that counted as lost.
+ * @expired: tokens that were not used in time.
+ * @downgrades: number of times that a message got no tokens for a while.
+ * @duplicates: packets that arrived a second time.
+ */
 struct phost_counts {
 	u64 rts_again, tokens, tokens_again, expired, downgrades, duplicates;
 };
 
 /**
  * struct phost - sim->proto
+ * @hosts: both sides of each host, by its number.
+ * @senders, @receivers: messages that are being sent, and that are being received.
  * @segment: message bytes in a full packet.
  * @free: number of packets of a message that need no token from the receiver.
  * @window: most packets of a message that may have tokens and not have arrived.
@@ -99,6 +118,7 @@ struct phost_counts {
  * @resend_ps: time after which a packet that has a token counts as lost, ps.
  * @downgrade_ps: time for which a message with @window packets under way gets no token, ps.
  * @rts_ps: time of silence after which a sender repeats its RTS, ps.
+ * @counts: what is counted of the run.
  */
 struct phost {
 	struct phost_host *hosts;

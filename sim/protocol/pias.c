@@ -249,7 +249,9 @@ static int pias_defaults(struct sim_config *cfg)
 
 /* The study's thresholds for its workloads at 80 and at 50 % load, in bytes. */
 static const struct {
+	/* Name of the workload. */
 	const char *name;
+	/* The thresholds at 80 % and at 50 % load. */
 	u64 high[WINDOW_LEVELS - 1], low[WINDOW_LEVELS - 1];
 } pias_study[] = {
 	{ "w1", { 183, 259, 287, 314, 332, 352, 367 }, { 207, 268, 287, 306, 318, 329, 336 } },

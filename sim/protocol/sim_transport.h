@@ -4,6 +4,8 @@
  * transports.c lists them. Each file begins with a comment that says where the
  * protocol is described, its parameters with their source, and where the model
  * simplifies.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_TRANSPORT_H
 #define SIM_TRANSPORT_H

@@ -19,7 +19,9 @@
 #define FLOWS_PER_SLAB 256
 
 struct window_slab {
+	/* The slab that was made before this one; NULL: none was. */
 	struct window_slab *next;
+	/* Memory for streams. */
 	struct window_flow flows[FLOWS_PER_SLAB];
 };
 

@@ -25,6 +25,8 @@
  * no Nagle delay: what is there is sent). A host does not fill its NIC with a
  * window's worth of packets: the NIC takes one of each stream in turn, acks
  * first.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_WINDOW_H
 #define SIM_WINDOW_H
@@ -113,7 +115,11 @@ struct window_policy {
 	u8 (*level)(const struct window *w, const struct window_flow *f, u64 seq);
 };
 
-/** struct window_range - bytes [from, to) that came out of order */
+/**
+ * struct window_range - bytes that came out of order
+ * @from: position of the first of them.
+ * @to: position behind the last of them.
+ */
 struct window_range {
 	u64 from, to;
 };
@@ -121,9 +127,19 @@ struct window_range {
 /**
  * struct window_flow - a stream, with its two ends, which share nothing but the list of
  * messages
- * Slots are recycled; packets carry the address and @serial.
+ *
+ * Slots are recycled; packets carry the address and @serial. Positions are bytes of the stream.
  * @next: links the stream into its host's list of its level while it is @queued, or into
  *	the list of free slots.
+ * @serial: number that tells the stream from others that had its slot.
+ * @src, @dst: numbers of the sending and of the receiving host.
+ * @level: the list of its host, by priority, that the stream is in while it is @queued.
+ * @queued: the stream can send, so it is in that list.
+ * @recovering: segments that were lost are being repaired, up to @recover.
+ * @partial_seen: an ack in this recovery has acknowledged a part of it.
+ * @ecmp: number from which switches choose the way of its data packets; acks have 1 more.
+ * @dupacks: number of duplicate acks in a row.
+ * @cwnd: the congestion window, in bytes.
  * @head: first message that is not received whole. Messages are in order, linked by
  *	msg->tx, and end at the byte msg->x[0].
  * @tail: last message.
@@ -135,17 +151,29 @@ struct window_range {
  * @rexmit: the segment at @snd_una must be sent again.
  * @recover: end of the bytes that a recovery is to repair, see RFC 6582.
  * @backoff: number of time-outs in a row without an ack.
- * @deadline: time of the time-out, SIM_NEVER if nothing is under way. @timer fires then or
+ * @last_tx: time at which it last sent a segment, ps.
+ * @rto: the time-out, ps.
+ * @deadline: time of the time-out, ps; SIM_NEVER: nothing is under way. @timer fires then or
  *	earlier, and is set again if it is early.
  * @timed_seq: byte whose ack ends the round trip that is being measured; 0: none is.
+ * @timed_at: time at which that measurement began, ps.
+ * @srtt, @rttvar: smoothed round trip and its variation, ps (RFC 6298).
+ * @ssthresh: window up to which slow start goes, in bytes.
+ * @ca_bytes: bytes that were acked in congestion avoidance since the window last grew.
  * @alpha: share of marked bytes, in 2^-20.
  * @alpha_end: byte at whose ack @alpha is computed again.
+ * @alpha_acked, @alpha_marked: bytes that were acked since then, and those of them whose acks
+ *	echoed a mark.
  * @cwr_end: byte before whose ack the window is not reduced again.
  * @level_base: byte from which PIAS counts the bytes sent.
  * @rcv_nxt: at the receiver, the next byte that it lacks.
  * @ranges: at the receiver, bytes that came beyond @rcv_nxt.
+ * @num_ranges, @max_ranges: number of entries of @ranges that are used, and for which there is
+ *	memory.
  * @unacked: at the receiver, number of segments without an ack.
  * @ce: at the receiver, the mark of the last segment (state of RFC 8257).
+ * @timer: event of the time-out.
+ * @ack_timer: at the receiver, event that sends a delayed ack.
  */
 struct window_flow {
 	struct window_flow *next;
@@ -188,11 +216,24 @@ struct window_host {
 	struct sim_fifo acks;
 	u8 mask;
 	struct {
+		/* The first and the last stream of a level; NULL: there is none. */
 		struct window_flow *head, *tail;
 	} ready[WINDOW_LEVELS];
 	struct window_flow **to;
 };
 
+/**
+ * struct window_counts - numbers of packets and events of all hosts
+ * @data: data packets that were sent.
+ * @acks: acks that were sent.
+ * @retransmits: data packets that were sent again.
+ * @fast: fast retransmits.
+ * @partial: acks in a recovery that acknowledged a part of what was lost.
+ * @timeouts: time-outs.
+ * @duplicates: data packets that arrived a second time.
+ * @cuts: reductions of a window because of marks.
+ * @streams: streams that were begun.
+ */
 struct window_counts {
 	u64 data, acks, retransmits, fast, partial, timeouts;
 	u64 duplicates, cuts, streams;
@@ -202,11 +243,26 @@ struct window_slab;
 
 /**
  * struct window - sim->proto of the window protocols; times are in ps, sizes in bytes
+ * @policy: how this protocol differs from the others.
+ * @mss: message bytes in a full segment.
  * @extra: bytes that a frame has besides payload and WINDOW_HEADERS: Ethernet's, or 0 with
  *	setting ns2-sizes of PIAS.
  * @least: smallest size of a frame: Ethernet's, or 0 with setting ns2-sizes of PIAS.
+ * @initial: congestion window of a new stream.
+ * @max: largest congestion window.
+ * @rto_min: least time-out.
  * @dup_limit: number of duplicate acks that mean a loss.
+ * @per_message: each message has a stream of its own.
  * @streams: number of streams for each pair of client and server.
+ * @ack_every: number of segments for which there is one ack.
+ * @ack_delay: longest delay of an ack.
+ * @gain: alpha moves by 2^-@gain of the difference (RFC 8257).
+ * @threshold: sizes at which a message of PIAS falls a level.
+ * @last_serial: window_flow.serial of the stream that was begun last.
+ * @hosts: each host, by its number.
+ * @free_flows: free slots for streams, by window_flow.next.
+ * @slabs: memory from which these were cut, a list.
+ * @counts: what is counted of the run.
  */
 struct window {
 	const struct window_policy *policy;

@@ -20,12 +20,17 @@
 #define BUCKETS (16u * 1024) /* slowdowns up to 33,000; beyond, the last one */
 
 struct cause {
+	/* Number of messages in the bucket. */
 	u64 count;
+	/* Sums over these messages: how late they were, how long they waited for packets that
+	 * rightly went first, and for the rest of packets that were under way, ps. */
 	u64 late_ps, wait_ps, lag_ps;
 };
 
 struct sim_causes {
+	/* Number of messages in all buckets. */
 	u64 count;
+	/* Sums by slowdown, the last bucket for all beyond. */
 	struct cause at[BUCKETS];
 };
 

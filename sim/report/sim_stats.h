@@ -7,6 +7,8 @@
  *
  * Recording a message costs three histogram increments: a run of W1 has
  * hundreds of thousands of messages per simulated millisecond.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_STATS_H
 #define SIM_STATS_H

@@ -5,6 +5,8 @@
  * listen to the run as a tap and are written while it goes on; memory grows
  * only with the messages that are under way. docs/simulator-traces.md says
  * what stands in them.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_TRACE_H
 #define SIM_TRACE_H

@@ -3,6 +3,8 @@
  * What the files of the traces share: trace.c opens and closes and listens,
  * trace_file.c writes, trace_json.c and trace_pcap.c say what, trace_lanes.c
  * gives each message under way a line of its own in the picture.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_TRACE_IMPL_H
 #define SIM_TRACE_IMPL_H
@@ -15,6 +17,8 @@
 
 /**
  * struct trace_file - a file that grows at its end and is readable all the time
+ * @fd: descriptor of the file.
+ * @seekable: the file is not a pipe, so that @tail can be written over.
  * @cut: the file has reached @max and does not grow any more.
  * @error: errno of the write that failed, after which nothing is written; 0: none did.
  * @tail: text that completes the file behind its last byte, at most TRACE_TAIL bytes; the
@@ -22,6 +26,7 @@
  * @size: number of bytes in the file, without the tail.
  * @max: most bytes of the file.
  * @len: number of bytes in @buf, which are not written yet.
+ * @buf: memory for bytes to write.
  */
 struct trace_file {
 	int fd;
@@ -78,6 +83,8 @@ struct trace_place {
 	u32 host, lane;
 };
 
+#define TRACE_LANE_WORDS ((TRACE_MAX_LANES + 63) / 64)
+
 /**
  * struct trace_lanes - lanes of all hosts
  * @busy: a bit for each lane, 1 while a message has it; TRACE_LANE_WORDS words for each
@@ -87,7 +94,6 @@ struct trace_place {
  * @mask: number of entries of @table, less 1.
  * @count: number of entries of @table that are used.
  */
-#define TRACE_LANE_WORDS ((TRACE_MAX_LANES + 63) / 64)
 struct trace_lanes {
 	u64 *busy;
 	u32 *used;
@@ -127,6 +133,15 @@ static inline bool trace_lane_busy(const struct trace_lanes *lanes, u32 host,
 
 /* ---- the two formats ---- */
 
+/**
+ * struct trace_json - the trace for Perfetto
+ * @file: the file.
+ * @lanes: which message has which line of the picture.
+ * @from: time at which the trace begins, ps.
+ * @until: time at which it ends, ps.
+ * @begun: something was written.
+ * @done: the time @until has passed.
+ */
 struct trace_json {
 	struct trace_file file;
 	struct trace_lanes lanes;
@@ -147,6 +162,12 @@ void trace_json_delivered(struct trace_json *j, struct sim *sim, const struct si
 int trace_json_close(struct trace_json *j, struct sim *sim, const char *path, char *err,
 		     size_t errlen);
 
+/**
+ * struct trace_pcap - the capture for Wireshark
+ * @file: the file.
+ * @from: time at which the capture begins, ps.
+ * @until: time at which it ends, ps.
+ */
 struct trace_pcap {
 	struct trace_file file;
 	u64 from, until;

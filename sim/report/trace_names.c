@@ -8,7 +8,9 @@
 
 /* Types of the models are small numbers from 1; Homa's are the packet's own. */
 static const struct {
+	/* Name of the protocol. */
 	const char *protocol;
+	/* Name of each type of packet, the first one of type 1. */
 	const char *types[5];
 } type_names[] = {
 	{ "pfabric", { "DATA", "ACK", "PROBE", "PROBE ACK" } },

@@ -30,11 +30,17 @@
 
 /** struct model_header - stands for the header of a model's packet; big-endian */
 struct model_header {
+	/* A number by which the dissector knows the header. */
 	homa_be32 magic;
+	/* The packet's type, its flags, its priority and the number of switches that it has
+	 * passed. */
 	u8 type, flags, prio, hops;
+	/* Serial number of the message. */
 	homa_be64 message;
 	homa_be32 length; /* length of the message, 0 if it is over */
+	/* Offset of the payload in the message, its length, and the packet's bytes on the wire. */
 	homa_be32 offset, payload, wire;
+	/* The packet's rank, for protocols whose switches sort by it. */
 	homa_be64 rank;
 } __attribute__((packed));
 

@@ -19,7 +19,9 @@
  * errno
  */
 struct sim_recorder {
+	/* by which it hears of messages. */
 	struct sim_tap tap;
+	/* the file. */
 	FILE *file;
 	int error;
 };

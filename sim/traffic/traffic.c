@@ -23,8 +23,9 @@
 struct traffic_source {
 	struct sim_event ev;
 	struct homa_arrival next;
+	/* The process that says when the next message comes. */
 	struct homa_arrivals arrivals;
-	u32 host;
+	u32 host; /* number of the host */
 };
 
 /* ---- the list of measured messages ---- */

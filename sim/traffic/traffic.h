@@ -10,6 +10,8 @@
  *
  * The run ends when all that is measured is delivered, or when the time to
  * drain is over: what is not delivered by then counts with its age.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_TRAFFIC_H
 #define SIM_TRAFFIC_H
@@ -63,6 +65,11 @@ struct sim_recorded {
 	u32 line;
 };
 
+/**
+ * struct sim_recording - arrivals that were read from a file
+ * @list: the arrivals, in order of time.
+ * @count: number of entries of @list.
+ */
 struct sim_recording {
 	struct sim_recorded *list;
 	size_t count;

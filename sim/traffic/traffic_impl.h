@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What the files of traffic share. */
+/* What the files of traffic share. Written by: the one thread that runs the simulation. */
 #ifndef SIM_TRAFFIC_IMPL_H
 #define SIM_TRAFFIC_IMPL_H
 
@@ -8,6 +8,8 @@
 /**
  * struct traffic_open - a measured message; invalid once the message is not measured any
  * more, or its slot has another serial
+ * @msg: the message.
+ * @serial: serial number that the message had.
  */
 struct traffic_open {
 	struct sim_msg *msg;

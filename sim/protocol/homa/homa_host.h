@@ -3,6 +3,8 @@
  * The Homa transport's own state: an engine with what it needs in every
  * simulated host. homa.c is the host's loop, homa_memory.c hands the engine
  * its memory, homa_presets.c knows the studies' settings.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_HOMA_HOST_H
 #define SIM_HOMA_HOST_H
@@ -52,15 +54,25 @@ struct sim_homa_slab;
  * that was given back last is given out first, because it is still in the cache.
  */
 struct sim_homa_pool {
+	/* Memory from which objects were cut, a list. */
 	struct sim_homa_slab *slabs;
+	/* Lists of free objects of each kind. */
 	void *rpcs, *peers, *ranges;
+	/* Bytes of an object of each kind. */
 	size_t rpc_size, peer_size, range_size;
+	/* Bytes of all slabs together. */
 	u64 bytes;
 };
 
 /**
  * struct sim_homa_host - one engine
  * @ctx: context of all calls; it comes first because every call uses it.
+ * @engine: the engine.
+ * @link: its only link.
+ * @client, @server: its sockets, from which requests are sent and to which they come.
+ * @host: the simulated host.
+ * @timer: event at the time at which the engine is to be called.
+ * @addr: address of the host, as other engines know it.
  */
 struct sim_homa_host {
 	struct homa_ctx ctx;
@@ -74,7 +86,12 @@ struct sim_homa_host {
 
 /**
  * struct sim_homa - sim->proto
+ * @hosts: an engine for each host, by its number.
  * @host_mem: memory of hosts[], engines, links and sockets, in one piece.
+ * @limits: sizes with which all engines were made.
+ * @params: settings of all engines.
+ * @pool: memory of RPCs, peers and ranges of all engines.
+ * @mtu: IP MTU of all links, in bytes.
  * @levels: number of unscheduled levels; 0: none is given.
  * @cutoffs: cutoffs of these levels, in bytes.
  * @sample: message sizes from which engines learn the cutoffs if @levels is 0; NULL:

@@ -24,6 +24,7 @@
 #define HUGE (2u << 20)
 
 struct sim_homa_slab {
+	/* The slab that was made before this one; NULL: none was. */
 	struct sim_homa_slab *next;
 	char pad[ALIGN - sizeof(void *)];
 };

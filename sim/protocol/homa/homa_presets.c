@@ -50,8 +50,11 @@ const struct sim_option sim_homa_options[] = {
  * engine would choose
  */
 static const struct study {
+	/* name of the workload. */
 	const char *workload;
+	/* numbers of scheduled and unscheduled levels. */
 	u32 scheduled, unscheduled;
+	/* longest message of each unscheduled level but the last, in bytes. */
 	u32 cutoffs[HOMA_PRIORITIES - 1];
 } studies[] = {
 	{ "w1", 1, 7, { 11, 125, 273, 468, 764, 1275 } },

@@ -27,7 +27,9 @@
 #define PORT_TRIES 64u
 
 struct sim_tas_slab {
+	/* The slab that was made before this one; NULL: none was. */
 	struct sim_tas_slab *next;
+	/* Memory for connections. */
 	struct tas_conn *conns;
 };
 

@@ -2,6 +2,8 @@
 /*
  * The TAS transport's own state: a TCP engine in every simulated host. tas.c is the host's
  * loop, tas_settings.c its settings.
+ *
+ * Written by: the one thread that runs the simulation.
  */
 #ifndef SIM_TAS_HOST_H
 #define SIM_TAS_HOST_H
@@ -33,6 +35,9 @@ enum sim_tas_option {
 
 /**
  * struct sim_tas_host - one engine
+ * @engine: the engine.
+ * @listener: takes the connections of other hosts.
+ * @host: the simulated host.
  * @timer: event at the time at which the engine is to be called.
  * @port: the local port of the connection that was begun last.
  */
@@ -48,7 +53,10 @@ struct sim_tas_slab;
 
 /**
  * struct sim_tas - sim->proto
+ * @hosts: an engine for each host, by its number.
  * @spare: memory for connections that no engine has, linked by f.hash.
+ * @slabs: memory from which connections were cut, a list.
+ * @bytes: number of bytes of that memory.
  */
 struct sim_tas {
 	struct sim_tas_host *hosts;
