@@ -57,7 +57,7 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	if (!peer)
 		return err;
 	if (send->flags & HOMA_SEND_PRIVATE)
-		flags |= HOMA_RPC_PRIVATE;
+		flags |= HOMA_RPC_FOR_ONE;
 	id = send->id ? send->id : homa_counter_add(&peer->next_id, 2);
 	hash = homa_client_hash(ctx->engine, id);
 	shard = homa_shard_at(engine, hash);

@@ -94,7 +94,7 @@ bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 	/* The whole message has come once already, and another caller copies it now. */
 	if (rpc->in.received || !which || !(rpc->flags & HOMA_RPC_OWN_PAGES) ||
-	    (rpc->flags & HOMA_RPC_PRIVATE && which != HOMA_WHOLE_ALL))
+	    (rpc->flags & HOMA_RPC_FOR_ONE && which != HOMA_WHOLE_ALL))
 		return false;
 	/* The host names the packet's sender as the peer. */
 	if (homa_rpc_is_client(rpc) &&

@@ -30,7 +30,7 @@ bool homa_event_hold(struct homa_ctx *ctx, struct homa_event *event)
 		event->handle = homa_rpc_handle(rpc);
 		event->sock = rpc->sock;
 		event->rpc = rpc;
-		event->private_rpc = rpc->flags & HOMA_RPC_PRIVATE;
+		event->private_rpc = rpc->flags & HOMA_RPC_FOR_ONE;
 		homa_unlock(&rpc->shard->lock);
 		if (!found)
 			homa_rpc_put(ctx, rpc);

@@ -54,7 +54,7 @@ static void homa_look_fill(struct homa_rpc *rpc, struct homa_rpc_look *look)
 	/* A message that was delivered whole came without ranges. */
 	look->rx_gap_bytes = rpc->ranges.end -
 			     homa_min_u32(rpc->ranges.end, look->rx_received);
-	look->is_private = rpc->flags & HOMA_RPC_PRIVATE;
+	look->is_private = rpc->flags & HOMA_RPC_FOR_ONE;
 	homa_lock(&rpc->link->lock);
 	look->tx_length = rpc->out.length;
 	look->tx_sent = homa_min_u32(rpc->out.next, rpc->out.length);

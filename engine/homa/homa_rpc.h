@@ -37,7 +37,7 @@ enum {
 
 enum homa_rpc_flags {
 	HOMA_RPC_CLIENT = 1,  /* we began it */
-	HOMA_RPC_PRIVATE = 2, /* its events go to one caller of the host only */
+	HOMA_RPC_FOR_ONE = 2, /* its events go to one caller of the host only */
 	HOMA_RPC_TELL_GONE = 4, /* it is dead, and the host has to be told */
 	HOMA_RPC_NO_BUFFER = 8, /* its message waits in sock->starving */
 	HOMA_RPC_BUSY =

@@ -70,6 +70,10 @@ static void __exit homak_unload(void)
 
 module_init(homak_load);
 module_exit(homak_unload);
+/* What is generated for the loader names these two, which a compiler that takes our files for the
+ * whole program does not know. */
+int init_module(void) __visible;
+void cleanup_module(void) __visible;
 
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_DESCRIPTION("Homa transport protocol (IP protocol 146)");

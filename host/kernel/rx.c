@@ -31,7 +31,7 @@
 /* calls of the engine before others get the CPU */
 #define HOMAK_RX_TURN 2
 /* bytes of a DATA header without the segment header */
-#define HOMAK_GSO_HDR (HOMA_DATA_HDR - 4)
+#define HOMAK_RX_GSO_HDR (HOMA_DATA_HDR - 4)
 
 /* struct homak_rx_slot - one packet on its way through the engine */
 struct homak_rx_slot {
@@ -137,7 +137,7 @@ static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 	struct homa_wire_common buf;
 
 	in->segments = 1;
-	if (skb->len <= HOMAK_GSO_HDR)
+	if (skb->len <= HOMAK_RX_GSO_HDR)
 		return true; /* the engine refuses it */
 	hdr = skb_header_pointer(skb, 0, sizeof(buf), &buf);
 	if (!hdr)
@@ -149,10 +149,10 @@ static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 		return hdr->doff & HOMAK_DOFF_ONE_PIECE;
 	if (hdr->doff >> 4 != HOMA_DOFF_GSO)
 		return true;
-	if (size <= 4 || skb->len - HOMAK_GSO_HDR <= size)
+	if (size <= 4 || skb->len - HOMAK_RX_GSO_HDR <= size)
 		return true; /* a single segment, like any other packet */
 	in->seg_size = size;
-	in->segments = DIV_ROUND_UP(skb->len - HOMAK_GSO_HDR, size);
+	in->segments = DIV_ROUND_UP(skb->len - HOMAK_RX_GSO_HDR, size);
 	return true;
 }
 
@@ -161,11 +161,11 @@ static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 static bool homak_rx_gso_next(struct homak_skb_in *in,
 			      struct homak_rx_slot *slot, struct homa_rx_pkt *pkt)
 {
-	u32 at = HOMAK_GSO_HDR + in->segment * in->seg_size;
+	u32 at = HOMAK_RX_GSO_HDR + in->segment * in->seg_size;
 	u32 left = in->skb->len - at;
 
-	if (skb_copy_bits(in->skb, 0, slot->hdr, HOMAK_GSO_HDR) ||
-	    skb_copy_bits(in->skb, at, slot->hdr + HOMAK_GSO_HDR, 4))
+	if (skb_copy_bits(in->skb, 0, slot->hdr, HOMAK_RX_GSO_HDR) ||
+	    skb_copy_bits(in->skb, at, slot->hdr + HOMAK_RX_GSO_HDR, 4))
 		return false;
 	slot->skb = in->skb;
 	if (in->segment + 1 < in->segments) {
@@ -173,9 +173,9 @@ static bool homak_rx_gso_next(struct homak_skb_in *in,
 		if (!slot->skb)
 			return false;
 	}
-	slot->at = at - HOMAK_GSO_HDR;
+	slot->at = at - HOMAK_RX_GSO_HDR;
 	pkt->data = slot->hdr;
-	pkt->len = HOMAK_GSO_HDR + min(left, in->seg_size);
+	pkt->len = HOMAK_RX_GSO_HDR + min(left, in->seg_size);
 	return true;
 }
 

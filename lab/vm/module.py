@@ -84,7 +84,7 @@ def mirror(tree: Path, work: Path) -> None:
                 _copy(path, work / name)
     for path in work.rglob("*"):
         ours = path.suffix in (".c", ".h", ".def") or path.name in _NAMES
-        made = path.name.endswith(".mod.c") or not path.is_file()
+        made = path.name.endswith((".mod.c", "whole.c")) or not path.is_file()
         if ours and not made and path.relative_to(work) not in wanted:
             path.unlink()
 

@@ -5,3 +5,5 @@
  */
 #define CREATE_TRACE_POINTS
 #include "homa_trace.h"
+/* It is defined again in there; files compiled after this one must not make it all twice. */
+#undef CREATE_TRACE_POINTS
