@@ -7,9 +7,11 @@ RPCS=5000
 SOCKS=8000
 DUMPS=5
 
-# Hundredths of a second in which the one processor was not idle.
+# Hundredths of a second in which the one processor was not idle. What follows a point may begin with
+# a 0, which a shell would read as octal: a 1 in front adds the same to both.
 busy() {
-	tr -d . </proc/uptime | { read -r up idle && echo $((up - idle)); }
+	IFS=" ." read -r up up_part idle idle_part </proc/uptime
+	echo $(((up - idle) * 100 + 1$up_part - 1$idle_part))
 }
 dumps() { # NAME: their cost, in COST; all RPCs are seen at both ends each time
 	from=$(busy)
