@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from lab.bench.results import BenchResult
@@ -38,6 +39,16 @@ def idle_s() -> float:
     return sum(int(words[n]) for n in (4, 5, 8)) / os.sysconf("SC_CLK_TCK")
 
 
+def with_children(pids: list[int]) -> list[int]:
+    """These processes and those that they have forked."""
+    found = list(pids)
+    for pid in pids:
+        with suppress(OSError):
+            text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+            found += [int(word) for word in text.split()]
+    return found
+
+
 class Scales:
     """Weighs processes between `opens` and `closes` of the monotonic clock; see run_jobs()."""
 
@@ -53,7 +64,7 @@ class Scales:
     def tick(self) -> None:
         """Look, when it is time."""
         if len(self._weights) < 2 and time.monotonic() >= self._at[len(self._weights)]:
-            self._weights.append((effort(*self._pids), idle_s()))
+            self._weights.append((effort(*with_children(self._pids)), idle_s()))
 
     def values(self, rate: float) -> dict[str, float]:
         """Percent of a core, and sleeps and other switches for each of `rate` RPCs per second."""
@@ -88,7 +99,7 @@ class Counter:
         """Begin, when it is time."""
         if self._perf or time.monotonic() < self._opens:
             return
-        pids = ",".join(str(pid) for pid in self._pids)
+        pids = ",".join(str(pid) for pid in with_children(self._pids))
         argv = ["perf", "stat", "-x", ",", "-o", str(self._file), "-e", EVENT, "-p", pids]
         self._perf = subprocess.Popen(
             [*argv, "--", "sleep", str(COUNT_S)],
@@ -134,9 +145,17 @@ def ring_values(document: dict | None, names: set[str]) -> dict[str, float]:
     """What tests/counts/ring.c found, of these metrics."""
     if not document or not document["rps"]:
         raise LabError("the ring's messages did not come back")
-    values = {
-        "median": document["latency_ns"]["p50"] / 1e3,
-        "p99": document["latency_ns"]["p99"] / 1e3,
-        "rate": document["rps"],
+    where = {
+        "median": ("latency_ns", "p50", 1e3),
+        "p99": ("latency_ns", "p99", 1e3),
+        "samples": ("latency_ns", "count", 1),
+        "sent": ("from_send_ns", "p50", 1e3),
+        "late": ("late_ns", "p50", 1e3),
     }
-    return {name: float(value) for name, value in values.items() if name in names}
+    if "samples" in names and (count := document["latency_ns"]["count"]) < SAMPLES:
+        raise LabError(f"{count} messages are too few to say what the slowest hundredth takes")
+    values = {"rate": document["rps"]} if "rate" in names else {}
+    for name in names & set(where):
+        part, key, divisor = where[name]
+        values[name] = document[part][key] / divisor
+    return {name: float(value) for name, value in values.items()}

@@ -85,7 +85,7 @@ class Runner:
         hosts = self.pair[:1] if case.local or not group.mode else self.pair
         prefix = ("setsid",) if case.sessions else ()
         with hog(case.hog):
-            if case.transport == RING:
+            if case.transport == RING and not case.rate:
                 return self._ring(case, group)
             if case.options != SERVICE:
                 return self._measure(case, group, [])
@@ -129,23 +129,30 @@ class Runner:
         found, _ = measure_again(lambda: run_jobs(jobs, self.seconds + 60))
         return extract(group, found[1:])
 
-    def _ring(self, case: Case, group: Group) -> dict[str, float]:
+    def _ring_jobs(self, case: Case, seconds: float, *more: str) -> list[Job]:
         client, server = self.pair
-        words = [server.address, str(case.outstanding), str(self.seconds), "{json}"]
-        jobs = [
+        words = [server.address, str(case.outstanding), str(seconds), "{json}", *more]
+        return [
             Job("ring", [str(ring()), "server", server.device], server, background=True),
             Job("ring", [str(ring()), "client", client.device, *words], client),
         ]
+
+    def _ring(self, case: Case, group: Group) -> dict[str, float]:
+        jobs = self._ring_jobs(case, self.seconds)
         found, _ = measure_again(lambda: run_jobs(jobs, self.seconds + 60))
         return light.ring_values(found[1], {metric.name for metric in group.metrics})
 
-    def _light(self, case: Case, _: Group, daemons: list[Homad]) -> dict[str, float]:
+    def _light(self, case: Case, group: Group, daemons: list[Homad]) -> dict[str, float]:
         seconds = light.window(self.seconds, case.rate)
         pids = [daemon.pid for daemon in daemons]
         opens = time.monotonic() + START_S + WARMUP_S
         scales = light.Scales(opens, opens + seconds, pids)
         found = self._open_loop(case, daemons, opens, seconds, scales)
-        values = {**light.latencies(found), **scales.values(case.rate)}
+        if case.transport == RING:
+            latencies = light.ring_values(found, {metric.name for metric in group.metrics})
+        else:
+            latencies = light.latencies(results.parse_load(found))
+        values = {**latencies, **scales.values(case.rate)}
         if light.can_count():
             opens = time.monotonic() + START_S + WARMUP_S
             counter = light.Counter(opens, pids)
@@ -160,8 +167,11 @@ class Runner:
         opens: float,
         seconds: float,
         watch: light.Scales | light.Counter,
-    ) -> results.BenchResult:
+    ) -> dict | None:
         self.port += 1
+        if case.transport == RING:
+            jobs = self._ring_jobs(case, seconds, str(case.rate), str(opens))
+            return run_jobs(jobs, seconds + 60, watch.tick, watch.started)[1]
         client, server = self.pair
         address = f"{server.address}:{self.port}"
         udp = ["--udp-port", str(self.port)] if "udp" in case.options else []
@@ -175,8 +185,7 @@ class Runner:
             Job("server", serve, server, background=True, env=env[1]),
             Job("client", self._command(case, 0, words), client, env=env[0]),
         ]
-        found = run_jobs(jobs, seconds + 60, watch.tick, watch.started)
-        return results.parse_load(found[1])
+        return run_jobs(jobs, seconds + 60, watch.tick, watch.started)[1]
 
     def _idle(self, case: Case, daemon: Homad) -> dict[str, float]:
         argv = self._command(case, 1, ["server", "--bind", f":{self.port}"])

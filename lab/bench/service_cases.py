@@ -168,6 +168,9 @@ def _light() -> list[Case]:
             Case(f"homad_{group}", "homad", group, rate=rate),
             Case(f"inside_{group}", "in process", group, "homa", ("--via", "afxdp"), rate=rate),
             Case(f"udp_{group}", "in process, UDP", group, "homa", ("--via", "udp"), rate=rate),
+            Case(
+                f"ring_{group}", "ring: next to nothing", group, RING, (), outstanding=64, rate=rate
+            ),
         ]
     return found
 
@@ -180,6 +183,13 @@ def _light_ratios() -> Iterator[Ratio]:
             text = f"{name} to TCP, {rate:,} RPC/s"
             yield Ratio(f"{mine}_median", f"median: {text}", LATENCY, mine, tcp)
             yield Ratio(f"{mine}_cpu", f"processor time: {text}", PROCESSES, mine, tcp)
+        for name, metric in (("median", LATENCY), ("cpu", PROCESSES)):
+            mine, ring, tcp = (f"{who}_light{rate}" for who in ("homad", "ring", "tcp"))
+            what = "median" if name == "median" else "processor time"
+            text = f"{what}: homad to the ring, {rate:,} RPC/s"
+            yield Ratio(f"{mine}_{name}_to_ring", text, metric, mine, (ring,))
+            text = f"{what}: the ring to TCP, {rate:,} RPC/s"
+            yield Ratio(f"{ring}_{name}", text, metric, ring, (tcp,))
 
 
 RATIOS = (

@@ -10,10 +10,15 @@
  * ./homa bench service starts it, one of these on each host:
  *
  *	ring server INTERFACE
- *	ring client INTERFACE PEER-ADDRESS OUTSTANDING SECONDS JSON-FILE
+ *	ring client INTERFACE PEER-ADDRESS OUTSTANDING SECONDS JSON-FILE [RATE BEGIN]
+ *
+ * Without RATE each answer is followed by the next request. With it RATE requests per second
+ * leave at random times (Poisson arrivals) that do not depend on the answers, OUTSTANDING of
+ * them at once at most, and those of the SECONDS from BEGIN on (of the monotonic clock) count.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -41,7 +46,8 @@
 #define SPIN_MIN_NS 5000u /* as homad's defaults */
 #define SPIN_NS 50000u
 #define LOST_NS 100000000u
-#define SLEEP_MS 10 /* at most */
+#define SLEEP_NS 10000000u /* at most */
+#define NEVER (~0ull)
 #define WARMUP_NS 200000000u
 #define CONNECT_NS 5000000000u
 
@@ -106,9 +112,10 @@ static void show(struct queue *q, u32 tail)
 		return; /* it has been told */
 }
 
-/* Until something is in @q, or the nic, if there is one, has packets. */
-static void sleep_on(struct queue *q, struct nic *nic)
+/* Until something is in @q, or the nic, if there is one, has packets, for @ns at most. */
+static void sleep_on(struct queue *q, struct nic *nic, u64 ns)
 {
+	struct timespec most = { .tv_nsec = (long)homa_min_u64(ns, SLEEP_NS) };
 	struct pollfd fds[2] = { { .fd = q->wake, .events = POLLIN } };
 	u64 value;
 
@@ -116,33 +123,40 @@ static void sleep_on(struct queue *q, struct nic *nic)
 	if (!waiting(q) && !(nic && nic_arm(nic))) {
 		fds[1].fd = nic ? nic_fd(nic) : -1;
 		fds[1].events = POLLIN;
-		poll(fds, 2, SLEEP_MS);
+		ppoll(fds, 2, &most, NULL);
 		if (fds[0].revents && read(q->wake, &value, sizeof(value)) < 0)
 			value = 0;
 	}
 	__atomic_store_n(&q->asleep, 0, __ATOMIC_RELAXED);
 }
 
-/* A round is over: busy, or it found nothing in @q and the nic. */
+/* A round is over: busy, or it found nothing in @q and the nic. There will be something to do
+ * at @due. */
 static void idle(struct homa_spin *spin, bool busy, struct queue *q,
-		 struct nic *nic)
+		 struct nic *nic, u64 due)
 {
 	u64 now = homa_clock_ns();
 
-	if (!busy && homa_spin_idle(spin, now))
-		return;
-	if (!busy)
-		sleep_on(q, nic);
-	homa_spin_work(spin, homa_clock_ns());
+	if (busy) {
+		homa_spin_work(spin, now);
+	} else if (due > now && !homa_spin_idle(spin, now)) {
+		sleep_on(q, nic, due - now);
+		homa_spin_slept(spin, homa_clock_ns());
+	}
 }
 
 /* ---- the daemon ---- */
 
 static void packets_in(struct nic *nic, struct queue *up, bool *busy)
 {
+	struct nic_error errors[BATCH];
 	struct nic_rx pkts[BATCH];
 	int i, n = nic_rx(nic, pkts, BATCH);
 	u32 tail = up->at.tail;
+
+	/* The peer's kernel answers what comes before its daemon is ready. */
+	if (n <= 0)
+		nic_errors(nic, errors, BATCH);
 
 	for (i = 0; i < n; i++) {
 		struct entry *e = put(up, tail);
@@ -209,14 +223,14 @@ static int daemon_main(const char *interface)
 
 		packets_in(nic, &shared->up, &busy);
 		packets_out(nic, &shared->down, &busy);
-		idle(&spin, busy, &shared->down, nic);
+		idle(&spin, busy, &shared->down, nic, NEVER);
 	}
 }
 
 /* ---- the applications ---- */
 
-/* Messages from the daemon, looked for as libhoma does. */
-static u32 look(struct queue *up, struct homa_spin *spin)
+/* Messages from the daemon, looked for as libhoma does, until @due at most. */
+static u32 look(struct queue *up, struct homa_spin *spin, u64 due)
 {
 	u32 i, n = 0;
 
@@ -225,7 +239,7 @@ static u32 look(struct queue *up, struct homa_spin *spin)
 		if (!n)
 			homa_cpu_relax();
 	}
-	idle(spin, n > 0, up, NULL);
+	idle(spin, n > 0, up, NULL, due);
 	return n;
 }
 
@@ -247,7 +261,7 @@ __attribute__((noreturn)) static void server_main(void)
 
 	homa_spin_init(&spin, SPIN_MIN_NS, SPIN_NS, homa_clock_ns());
 	for (;;) {
-		u32 i, n = look(up, &spin);
+		u32 i, n = look(up, &spin, NEVER);
 
 		for (i = 0; i < n; i++) {
 			submit(&shared->down, &up->entry[up->at.head % ENTRIES]);
@@ -256,104 +270,179 @@ __attribute__((noreturn)) static void server_main(void)
 	}
 }
 
-/* The client's messages under way. */
+/**
+ * struct client - the client's messages under way, and how long they took
+ * @slot: the messages. A slot is free while its @sent is 0, which it is in an open loop only.
+ * @sent, @due: the times at which each left and at which it should have, in ns.
+ * @looked: the time at which the client last looked for messages that were lost, in ns.
+ * @done: the number of answers that came.
+ * @latency: the times from @due to the answer; @from_sent: from @sent; @late: from @due to
+ *	@sent; in ns.
+ * @rate: requests per second of an open loop, or 0.
+ * @next: the time of the next arrival, in ns.
+ */
 struct client {
 	struct entry slot[ENTRIES];
-	u64 sent[ENTRIES];
+	u64 sent[ENTRIES], due[ENTRIES];
 	u32 outstanding;
-	u64 heard;
+	u64 looked;
 	u64 done;
-	struct homa_hist latency;
+	struct homa_hist latency, from_sent, late;
+	double rate;
+	u64 next;
+	unsigned short random[3];
 };
 
-static void ask(struct client *c, u32 slot, u64 now)
+static void ask(struct client *c, u32 slot, u64 due, u64 now)
 {
 	c->slot[slot].use++;
+	c->due[slot] = due;
 	c->sent[slot] = now;
 	submit(&shared->down, &c->slot[slot]);
 }
 
-/* Answers, each of which is followed by the next request; begins anew what was lost. */
-static void client_step(struct client *c, struct homa_spin *spin, bool measured)
+/* Sends again what has not been answered for so long that it must be lost. */
+static void ask_again(struct client *c, u64 now)
+{
+	u32 i;
+
+	if (now - c->looked < LOST_NS)
+		return;
+	c->looked = now;
+	for (i = 0; i < c->outstanding; i++)
+		if ((c->sent[i] || !c->rate) && now - c->sent[i] > LOST_NS)
+			ask(c, i, c->rate ? c->due[i] : now, now);
+}
+
+/* Takes answers. Returns when there are some, at @due, or before. */
+static void client_step(struct client *c, struct homa_spin *spin, u64 due,
+			bool measured)
 {
 	struct queue *up = &shared->up;
-	u32 i, n = look(up, spin);
+	u32 i, n = look(up, spin, due);
 	u64 now = homa_clock_ns();
 
-	if (!n && now - c->heard > LOST_NS) {
-		c->heard = now;
-		for (i = 0; i < c->outstanding; i++)
-			ask(c, i, now);
-	}
+	ask_again(c, now);
 	for (i = 0; i < n; i++) {
 		struct entry e = up->entry[up->at.head % ENTRIES];
 
 		taken(up, 1);
-		if (e.slot >= c->outstanding || e.use != c->slot[e.slot].use)
+		if (e.slot >= c->outstanding || e.use != c->slot[e.slot].use ||
+		    (c->rate && !c->sent[e.slot]))
 			continue;
-		now = c->heard = homa_clock_ns();
+		now = homa_clock_ns();
 		c->done++;
-		if (measured)
-			homa_hist_record(&c->latency, now - c->sent[e.slot]);
-		ask(c, e.slot, now);
+		if (measured) {
+			homa_hist_record(&c->latency, now - c->due[e.slot]);
+			homa_hist_record(&c->from_sent, now - c->sent[e.slot]);
+		}
+		c->sent[e.slot] = 0;
+		if (!c->rate)
+			ask(c, e.slot, now, now);
 	}
 }
 
-static int client_main(char **argv)
+/* Sends the requests whose time has come. Returns the time of the next, in ns. */
+static u64 arrivals(struct client *c, bool measured)
 {
-	static struct client c;
-	struct homa_spin spin;
-	u64 begin = homa_clock_ns(), end;
+	u64 now = homa_clock_ns();
+	u32 slot = 0;
+
+	while (c->next <= now) {
+		while (slot < c->outstanding && c->sent[slot])
+			slot++;
+		if (slot == c->outstanding)
+			return NEVER;
+		if (measured)
+			homa_hist_record(&c->late, now - c->next);
+		ask(c, slot, c->next, now);
+		c->next += (u64)(-log(1 - erand48(c->random)) * 1e9 / c->rate);
+		now = homa_clock_ns();
+	}
+	return c->next;
+}
+
+/* Runs until @end, in ns; answers count if @measured. */
+static void client_run(struct client *c, struct homa_spin *spin, u64 end,
+		       bool measured)
+{
+	while (homa_clock_ns() < end) {
+		u64 due = c->rate ? arrivals(c, measured) : NEVER;
+
+		client_step(c, spin, homa_min_u64(due, end), measured);
+	}
+}
+
+static int report(const struct client *c, double seconds, const char *file)
+{
+	cJSON *json = cJSON_CreateObject();
 	char err[256] = "";
-	cJSON *json;
+
+	homa_json_round(json, "rps", (double)c->done / seconds, 1);
+	cJSON_AddItemToObject(json, "latency_ns",
+			      homa_json_summary(&c->latency, 1));
+	cJSON_AddItemToObject(json, "from_send_ns",
+			      homa_json_summary(&c->from_sent, 1));
+	cJSON_AddItemToObject(json, "late_ns", homa_json_summary(&c->late, 1));
+	if (!homa_json_write(json, file, err, sizeof(err)))
+		return 0;
+	fprintf(stderr, "ring: %s\n", err);
+	return 1;
+}
+
+static int prepare(struct client *c, int argc, char **argv)
+{
 	u32 i;
 
-	c.outstanding = (u32)atoi(argv[4]);
-	if (!c.outstanding || c.outstanding > ENTRIES / 2 ||
-	    homa_hist_init(&c.latency))
+	c->outstanding = (u32)atoi(argv[4]);
+	c->rate = argc > 7 ? atof(argv[7]) : 0;
+	if (!c->outstanding || c->outstanding > ENTRIES / 2 ||
+	    homa_hist_init(&c->latency) || homa_hist_init(&c->from_sent) ||
+	    homa_hist_init(&c->late))
 		return 2;
-	for (i = 0; i < c.outstanding; i++) {
-		struct homa_addr *peer = &c.slot[i].peer;
+	for (i = 0; i < c->outstanding; i++) {
+		struct homa_addr *peer = &c->slot[i].peer;
 
-		c.slot[i].slot = i;
+		c->slot[i].slot = i;
 		peer->ip[10] = peer->ip[11] = 0xff;
 		if (inet_pton(AF_INET, argv[3], peer->ip + 12) != 1)
 			return 2;
 	}
+	return 0;
+}
+
+static int client_main(int argc, char **argv)
+{
+	static struct client c;
+	u64 begin = homa_clock_ns(), end;
+	double seconds = atof(argv[5]);
+	struct homa_spin spin;
+
+	if (prepare(&c, argc, argv))
+		return 2;
+	prctl(PR_SET_TIMERSLACK, 1);
+	c.next = begin;
 	homa_spin_init(&spin, SPIN_MIN_NS, SPIN_NS, begin);
 	while (!c.done && homa_clock_ns() - begin < CONNECT_NS)
-		client_step(&c, &spin, false);
-	end = homa_clock_ns() + WARMUP_NS;
-	while (homa_clock_ns() < end)
-		client_step(&c, &spin, false);
+		client_run(&c, &spin, homa_clock_ns() + 1000000, false);
+	end = argc > 8 ? (u64)(atof(argv[8]) * 1e9) : homa_clock_ns() + WARMUP_NS;
+	client_run(&c, &spin, end, false);
 	begin = homa_clock_ns();
-	end = begin + (u64)(atof(argv[5]) * 1e9);
 	c.done = 0;
-	while (homa_clock_ns() < end)
-		client_step(&c, &spin, true);
-	json = cJSON_CreateObject();
-	homa_json_round(json, "rps",
-			(double)c.done * 1e9 / (double)(homa_clock_ns() - begin),
-			1);
-	cJSON_AddItemToObject(json, "latency_ns",
-			      homa_json_summary(&c.latency, 1));
-	if (homa_json_write(json, argv[6], err, sizeof(err))) {
-		fprintf(stderr, "ring: %s\n", err);
-		return 1;
-	}
-	return 0;
+	client_run(&c, &spin, begin + (u64)(seconds * 1e9), true);
+	return report(&c, (double)(homa_clock_ns() - begin) / 1e9, argv[6]);
 }
 
 int main(int argc, char **argv)
 {
-	bool client = argc == 7 && !strcmp(argv[1], "client");
+	bool client = (argc == 7 || argc == 9) && !strcmp(argv[1], "client");
 	u64 until = homa_clock_ns() + CONNECT_NS;
 	int rc = 1;
 	pid_t pid;
 
 	if (!client && (argc != 3 || strcmp(argv[1], "server"))) {
 		fprintf(stderr,
-			"usage: ring server INTERFACE | client INTERFACE PEER OUTSTANDING SECONDS JSON\n");
+			"usage: ring server INTERFACE | client INTERFACE PEER OUTSTANDING SECONDS JSON [RATE BEGIN]\n");
 		return 2;
 	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -374,7 +463,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "ring: ready\n");
 		if (!client)
 			server_main();
-		rc = client_main(argv);
+		rc = client_main(argc, argv);
 	}
 	kill(pid, SIGKILL);
 	return rc;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 import io
 import json
+import os
+import subprocess
 import time
 
 import pytest
@@ -36,7 +38,7 @@ def test_ratios__are_of_cases_that_exist_in_one_group_each() -> None:
     by_key = {case.key: case for case in service_cases.cases(ALL)}
     for ratio in RATIOS:
         mine = by_key[ratio.over]
-        assert mine.transport == "homa"
+        assert mine.transport in ("homa", service_cases.RING)
         assert ratio.metric in BY_KEY[mine.group].metrics
         for key in ratio.under:
             if key in by_key:  # a machine with one core has fewer
@@ -233,6 +235,30 @@ def test_ring__only_what_came_back_counts() -> None:
     for nothing in (None, {**document, "rps": 0}):
         with pytest.raises(LabError, match="come back"):
             light.ring_values(nothing, {"rate"})
+    few = {"rps": 1e3, "latency_ns": {"count": 999, "p50": 1, "p99": 2}}
+    with pytest.raises(LabError, match="999"):
+        light.ring_values(few, {"p99", "samples"})
+
+
+@needs_bench
+@needs_root
+def test_light__the_ring_is_weighed_with_the_daemons_that_it_forks() -> None:
+    with Lab() as lab:
+        runner = bench_service.Runner(lab.pair("s", 11, offloads=True), 0.1)
+        values = runner.run(one("ring_light10000", []).case, BY_KEY["light10000"])
+    for name in ("median", "cpu", "samples", "sent"):
+        assert values[name] > 0
+    assert values["sleeps"] + values["switches"] > 0
+
+
+def test_light__children_belong_to_their_parents() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        assert child.pid in light.with_children([os.getpid()])
+        assert light.with_children([child.pid]) == [child.pid]
+    finally:
+        child.kill()
+        child.wait()
 
 
 @needs_bench
