@@ -6,14 +6,25 @@
  */
 #include "homa_impl.h"
 
+void homa_ctx_reuse_rpc(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	rpc->hash.next = (struct homa_list *)ctx->spare_rpc;
+	ctx->spare_rpc = rpc;
+	ctx->spare_rpcs++;
+}
+
+/* Makes all nodes belong to no list, wheel or heap, as those of an RPC that has ended do. */
 void homa_ctx_give_rpc(struct homa_ctx *ctx, void *mem)
 {
 	struct homa_rpc *rpc = mem;
 
 	homa_list_init(&rpc->sock_rpcs);
-	rpc->hash.next = (struct homa_list *)ctx->spare_rpc;
-	ctx->spare_rpc = rpc;
-	ctx->spare_rpcs++;
+	homa_list_init(&rpc->holding);
+	homa_wheel_node_init(&rpc->timer);
+	homa_heap_node_init(&rpc->in.node);
+	homa_list_init(&rpc->in.age);
+	homa_sendable_init(&rpc->out.send);
+	homa_ctx_reuse_rpc(ctx, rpc);
 }
 
 void homa_ctx_give_peer(struct homa_ctx *ctx, void *mem)

@@ -71,23 +71,20 @@ static u32 homa_wire_bytes(const struct homa_addr *dst, u32 len)
 static void homa_out_header(const struct homa_engine *engine, struct homa_rpc *rpc)
 {
 	struct homa_out *out = &rpc->out;
-	struct homa_packet p HOMA_NOINIT;
+	const struct homa_hdr hdr = {
+		.sport = rpc->sport,
+		.dport = rpc->dport,
+		.sender_id = rpc->id,
+	};
+	const bool client = homa_rpc_is_client(rpc);
+	struct homa_data data HOMA_NOINIT;
 
-	p.hdr.sport = rpc->sport;
-	p.hdr.dport = rpc->dport;
-	p.hdr.sender_id = rpc->id;
-	p.hdr.type = HOMA_DATA;
-	memset(&p.data, 0, sizeof(p.data));
-	p.data.length = out->length;
-	p.data.incoming = out->unsched;
-	p.data.incast = out->incast;
-	if (homa_rpc_is_client(rpc))
-		p.data.resp_limit_kib = out->resp_limit_kib;
-	else
-		p.data.error = out->error;
-	homa_packet_encode(out->hdr, &p);
-	homa_wire_set_life(out->hdr,
-			   homa_rpc_is_client(rpc) ? rpc->life : engine->life);
+	data.length = out->length;
+	data.incoming = out->unsched;
+	data.incast = out->incast;
+	data.resp_limit_kib = client ? out->resp_limit_kib : 0;
+	data.error = client ? 0 : out->error;
+	homa_data_begin(out->hdr, &hdr, client ? rpc->life : engine->life, &data);
 	out->send.overhead =
 		(u16)homa_wire_bytes(&rpc->peer->addr, HOMA_DATA_HDR);
 }
@@ -301,9 +298,16 @@ static bool homa_tx_at_once(struct homa_ctx *ctx, struct homa_link *link,
 	    link->ctrl_head != link->ctrl_tail || link->sched.by_room ||
 	    !homa_out_ready(link, out, ctx->now, &later))
 		return false;
-	homa_out_take(ctx, link, rpc, 1, desc);
+	/* What homa_out_take() would choose. */
+	desc->retransmit = false;
+	desc->offset = 0;
+	desc->length = out->length;
+	desc->seg_size = out->send.packet;
+	desc->prio = out->unsched_prio;
+	HOMA_WRITE_ONCE(out->first_at, ctx->now);
+	HOMA_WRITE_ONCE(out->next, out->length);
 	homa_sched_charge(&link->sched, ctx->now,
-			  desc->length + out->send.overhead);
+			  out->length + out->send.overhead);
 	homa_tx_account(ctx, link, desc, 1);
 	homa_ref_get(&rpc->refs);
 	desc->more = false;

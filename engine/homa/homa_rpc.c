@@ -45,22 +45,17 @@ static u32 homa_rpc_hash_of(const struct homa_list *node)
 	return homa_list_entry(node, struct homa_rpc, hash)->hash_value;
 }
 
+/* The nodes belong to nothing, see homa_ctx_give_rpc(). */
 static void homa_rpc_reset(struct homa_rpc *rpc)
 {
-	homa_wheel_node_init(&rpc->timer);
 	homa_ranges_init(&rpc->ranges);
-	homa_list_init(&rpc->holding);
-	/* Node, age and out.send are set below; the bytes of out.hdr are valid only if out.active
-	 * says so. */
+	/* The bytes of out.hdr are valid only if out.active says so. */
 	memset((u8 *)&rpc->in + offsetof(struct homa_grantee, length), 0,
 	       sizeof(rpc->in) - offsetof(struct homa_grantee, length));
 	memset((u8 *)&rpc->out + offsetof(struct homa_out, sent_at), 0,
 	       offsetof(struct homa_out, hdr) -
 		       offsetof(struct homa_out, sent_at));
-	homa_heap_node_init(&rpc->in.node);
-	homa_list_init(&rpc->in.age);
 	rpc->in.birth = 0;
-	homa_sendable_init(&rpc->out.send);
 	rpc->state = HOMA_RPC_NEW;
 	rpc->event_next = NULL;
 	rpc->once = NULL;

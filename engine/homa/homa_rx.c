@@ -532,10 +532,12 @@ static bool homa_rx_is_ack(const struct homa_rx_pkt *pkt)
 void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
 	     struct homa_rx_pkt *pkts, u32 n)
 {
-	struct homa_rx_in in = { .link = link };
+	struct homa_rx_in in HOMA_NOINIT;
 	bool acks = false;
 	u32 i;
 
+	in.link = link;
+	in.shard = NULL;
 	homa_count(ctx, HOMA_M_rx_packets, n);
 	for (i = 0; i < n && n > 1; i++) {
 		if (homa_rx_is_ack(&pkts[i])) {

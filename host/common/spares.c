@@ -67,7 +67,7 @@ void homa_spares_take_rpc(struct homa_spares *spares, struct homa_ctx *ctx,
 {
 	memset(homa_rpc_priv(rpc), 0, spares->priv);
 	if (ctx->spare_rpcs < spares->keep)
-		homa_ctx_give_rpc(ctx, rpc);
+		homa_ctx_reuse_rpc(ctx, rpc);
 	else
 		homa_slab_put(&spares->rpcs, rpc);
 }

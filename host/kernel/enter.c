@@ -50,6 +50,23 @@ static bool homak_stocked(const struct homa_ctx *ctx)
 	       ctx->spare_ranges >= HOMAK_SPARES && ctx->spare_segment;
 }
 
+/* Gives an RPC again that was retired (homak_rpc_retired()). */
+static void homak_reuse_rpc(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	struct homak_rpc *krpc = homak_rpc(rpc);
+
+	krpc->rx_head = NULL;
+	krpc->rx_tail = NULL;
+	krpc->rx_bytes = 0;
+	krpc->on = HOMAK_LIST_NONE;
+	krpc->whole = false;
+	krpc->over = false;
+	krpc->gone = false;
+	krpc->is_private = false;
+	krpc->waiter = NULL;
+	homa_ctx_reuse_rpc(ctx, rpc);
+}
+
 void homak_refill(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
@@ -102,7 +119,7 @@ static void homak_reap(struct homak_cpu *cpu)
 	while ((rpc = homa_retired_rpc(ctx))) {
 		homak_rpc_retired(homak_rpc(rpc));
 		if (ctx->spare_rpcs < 2 * HOMAK_FILL)
-			homak_give_rpc(ctx, rpc);
+			homak_reuse_rpc(ctx, rpc);
 		else
 			kmem_cache_free(homak_rpc_cache, rpc);
 	}

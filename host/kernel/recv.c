@@ -85,8 +85,8 @@ static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to,
 
 static int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
 {
-	struct iov_iter iter;
-	struct iovec iov;
+	struct iov_iter iter HOMA_NOINIT;
+	struct iovec iov HOMA_NOINIT;
 	int err = 1;
 
 	if (likely(at + n <= skb_headlen(skb)))

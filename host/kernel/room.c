@@ -90,7 +90,11 @@ void homak_pay_less(struct homak_sock *hsk)
 {
 	s64 left;
 
-	if (likely(homak_unpaid(hsk) >= -(s64)HOMAK_PAY_LEAVE))
+	/* No more can be unused than is paid for. */
+	if (likely(READ_ONCE(hsk->inet.sk.sk_forward_alloc) <=
+		   (int)HOMAK_PAY_LEAVE))
+		return;
+	if (homak_unpaid(hsk) >= -(s64)HOMAK_PAY_LEAVE)
 		return;
 	spin_lock_bh(&hsk->lock);
 	left = -homak_unpaid(hsk);

@@ -221,7 +221,7 @@ static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
 			  struct homak_route *way)
 {
 	struct homak_cpu *cpu = turn->cpu;
-	struct homak_tx_piece piece;
+	struct homak_tx_piece piece HOMA_NOINIT;
 	struct homa_rpc *rpc;
 	bool ok;
 

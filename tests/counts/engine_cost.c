@@ -96,7 +96,7 @@ static void refill(struct end *e)
 
 	/* What retires becomes a spare again, as in a real host. */
 	while ((rpc = homa_retired_rpc(&e->ctx)))
-		homa_ctx_give_rpc(&e->ctx, rpc);
+		homa_ctx_reuse_rpc(&e->ctx, rpc);
 	while ((peer = homa_retired_peer(&e->ctx)))
 		homa_ctx_give_peer(&e->ctx, peer);
 	while (e->ctx.spare_rpcs < 64)

@@ -275,13 +275,31 @@ void xh_fill(struct xp_world *w, u32 host)
 	h->slow = 4;
 }
 
+/* Has @rpc left every list, wheel and heap, as homa_ctx_reuse_rpc() supposes? */
+static bool is_loose(const struct homa_rpc *rpc)
+{
+	const struct homa_sendable *send = &rpc->out.send;
+
+	return !homa_list_linked(&rpc->sock_rpcs) &&
+	       !homa_list_linked(&rpc->holding) &&
+	       !homa_wheel_linked(&rpc->timer) &&
+	       !homa_list_linked(&rpc->in.age) &&
+	       !homa_heap_linked(&rpc->in.node) && !rpc->in.node.child &&
+	       !homa_heap_linked(&send->node) && !send->node.child &&
+	       !homa_heap_linked(&send->fifo) && !send->fifo.child &&
+	       !send->queued;
+}
+
 static void retire(struct xh_host *h)
 {
 	struct homa_rpc *rpc;
 	struct homa_peer *peer;
 
-	while ((rpc = homa_retired_rpc(&h->ctx)))
-		homa_ctx_give_rpc(&h->ctx, rpc);
+	while ((rpc = homa_retired_rpc(&h->ctx))) {
+		if (!is_loose(rpc))
+			xp_fail("an RPC has ended and is still in a list, wheel or heap");
+		homa_ctx_reuse_rpc(&h->ctx, rpc);
+	}
 	while ((peer = homa_retired_peer(&h->ctx)))
 		homa_ctx_give_peer(&h->ctx, peer);
 }

@@ -264,6 +264,37 @@ static void data_set_ack__like_encoding_it(void **state)
 	assert_memory_equal(buf, want, HOMA_DATA_HDR);
 }
 
+static void data_begin__like_encoding_it(void **state)
+{
+	u8 buf[HOMA_MAX_HDR], want[HOMA_MAX_HDR];
+	struct homa_packet p;
+	struct homa_rng rng;
+	int i;
+
+	(void)state;
+	homa_rng_init(&rng, unit_seed());
+	for (i = 0; i < 1000; i++) {
+		u32 life = (u32)homa_rng_next(&rng) & HOMA_WIRE_LIFE;
+
+		random_packet(&rng, HOMA_DATA, &p);
+		if (p.hdr.sender_id & 1)
+			p.data.resp_limit_kib = 0;
+		else
+			p.data.error = 0;
+		p.data.offset = 0;
+		p.data.cutoff_version = 0;
+		p.data.retransmit = false;
+		p.data.sender_congested = false;
+		p.data.may_reject = false;
+		memset(&p.data.ack, 0, sizeof(p.data.ack));
+		homa_packet_encode(want, &p);
+		homa_wire_set_life(want, life);
+		memset(buf, 0xa5, sizeof(buf));
+		homa_data_begin(buf, &p.hdr, life, &p.data);
+		assert_memory_equal(buf, want, HOMA_DATA_HDR);
+	}
+}
+
 static void packet_decode__short(void **state)
 {
 	static const u8 size[] = { 56, 33, 37, 28, 28, 62, 28, 28, 80, 32 };
@@ -542,6 +573,7 @@ int main(void)
 		cmocka_unit_test(packet_encode__fixed_fields),
 		cmocka_unit_test(packet_encode__offset_in_both_places),
 		cmocka_unit_test(data_set_ack__like_encoding_it),
+		cmocka_unit_test(data_begin__like_encoding_it),
 		cmocka_unit_test(packet_decode__short),
 		cmocka_unit_test(
 			packet_decode__trailing_bytes_of_control_are_ignored),

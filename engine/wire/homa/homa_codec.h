@@ -200,6 +200,39 @@ static inline void homa_data_segment(void *hdr, u32 offset)
 	homa_put_be32(&w->seg_offset, offset);
 }
 
+/**
+ * homa_data_begin() - write the header that the DATA packets of a message have in common
+ * @buf: HOMA_DATA_HDR bytes.
+ * @hdr: ports and id of the sender.
+ * @life: as for homa_wire_set_life().
+ * @d: length, incoming, resp_limit_kib at a client or error at a server, incast; other members
+ *	are not read, and what they stand for is 0 in the header.
+ */
+static inline void homa_data_begin(void *buf, const struct homa_hdr *hdr,
+				   u32 life, const struct homa_data *d)
+{
+	struct homa_wire_data *w = buf;
+	u32 rare = hdr->sender_id & 1 ? d->error : d->resp_limit_kib;
+
+	if (unlikely(rare) && hdr->sender_id & 1)
+		rare |= HOMA_EXT_REJECT << 16;
+	if (unlikely(d->incast))
+		rare |= HOMA_EXT_INCAST << 16;
+	homa_put_be16(&w->common.sport, hdr->sport);
+	homa_put_be16(&w->common.dport, hdr->dport);
+	homa_put_be32(w->common.ack_high, life << 8 | HOMA_DATA);
+	homa_put_be32(&w->common.doff, HOMA_DOFF_DATA << 28 | HOMA_FLAGS << 16);
+	homa_put_be32(&w->common.checksum, HOMA_URGENT);
+	homa_put_be64(&w->common.sender_id, hdr->sender_id);
+	homa_put_be32(&w->length, d->length);
+	homa_put_be32(&w->incoming, d->incoming);
+	homa_put_be64(&w->ack.client_id, 0);
+	/* The ack's port and the version of the cutoffs. */
+	homa_put_be32(&w->ack.server_port, 0);
+	homa_put_be32(&w->retransmit, rare);
+	homa_data_segment(buf, 0);
+}
+
 /** homa_data_set_ack() - replace the acknowledgment of an encoded DATA header */
 static inline void homa_data_set_ack(void *hdr, const struct homa_ack *ack)
 {
