@@ -88,6 +88,12 @@ int nic_ether_watch(struct nic_ether *e, int fd, u32 events)
 	return epoll_ctl(e->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
+void nic_ether_unwatch(struct nic_ether *e, int fd)
+{
+	if (fd >= 0)
+		epoll_ctl(e->epfd, EPOLL_CTL_DEL, fd, NULL);
+}
+
 static bool touch(void *arg, const struct homa_addr *hop)
 {
 	struct nic_ether *e = arg;

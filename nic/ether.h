@@ -65,6 +65,8 @@ void nic_ether_close(struct nic_ether *e);
 
 /** nic_ether_watch() - put a descriptor into the epoll set; -1 is none. */
 int nic_ether_watch(struct nic_ether *e, int fd, u32 events);
+/** nic_ether_unwatch() - take a descriptor that stays open out of the epoll set. */
+void nic_ether_unwatch(struct nic_ether *e, int fd);
 /** nic_ether_event() - work off what waits at @fd, if it is a descriptor of the slow side. @ours
  *  says whether an ICMP error is about a packet of ours. */
 void nic_ether_event(struct nic_ether *e, int fd, nic_icmp_ours ours);

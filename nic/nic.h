@@ -32,6 +32,11 @@ struct nic;
  * @mode: the mode of afxdp: 1 generic (SKB), 2 native copy, 3 native zero-copy; with 0 it is
  *	chosen when the nic is opened, generic on virtual devices.
  * @no_offload: true if udp uses neither GSO nor GRO, and message none of the device's offloads.
+ * @parts: the most nics that are to share the queues of a message NIC; 0 means one. nic_info.parts
+ *	says how many there can be.
+ * @part: the number of this one, below that. It serves its share of the queues.
+ * @beside: NULL, or an open nic whose connection to the message NIC this one shares. The nics may
+ *	be used by different threads; they are opened and closed by one.
  * @busy_poll: true if afxdp sets SO_PREFER_BUSY_POLL.
  */
 struct nic_config {
@@ -44,6 +49,9 @@ struct nic_config {
 	u32 frames;
 	int mode;
 	bool no_offload;
+	u32 parts;
+	u32 part;
+	struct nic *beside;
 	bool busy_poll;
 };
 
@@ -138,6 +146,7 @@ struct nic_error {
  * @link_mbps: the link rate in Mbit/s; 0 if unknown, as on virtual devices, which make one up.
  * @max_segs: the number of packets of one message that are worth sending together (GSO), at
  *	least 1.
+ * @parts: of a message NIC the number of nics that share its queues; else 0.
  * @ephemeral: true if the usual UDP port was taken and another one is used.
  */
 struct nic_info {
@@ -147,6 +156,7 @@ struct nic_info {
 	u32 mtu;
 	u32 link_mbps;
 	u32 max_segs;
+	u32 parts;
 	bool ephemeral;
 };
 

@@ -9,12 +9,17 @@
  * the rules, is left; packets are lost then as on any link, and the backend connects
  * again when a device listens.
  *
- * Guarded by: the caller of nic.h, who lets one thread at a time use a nic; what @shared points
- * at is memory that the device writes, too.
+ * Several nics may share a device, each with queues of its own, so that several threads use it.
+ * What they have in common is in struct message_hub. If one of them finds that the device must be
+ * left, it ends the connection, and by that the others hear of it.
+ *
+ * Guarded by: the caller of nic.h, who lets one thread at a time use a nic; what nics share says so
+ * itself. What @shared points at is memory that the device writes, too.
  */
 #ifndef HOMA_NIC_MESSAGE_H
 #define HOMA_NIC_MESSAGE_H
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "ether.h"
@@ -59,22 +64,44 @@ struct message_queue {
 
 /**
  * struct message_device - the connection to a device
- * @fd: the connection; -1 if there is none.
- * @broken: true if the device breaks the rules, so that it must be left.
+ * @fd: the connection.
+ * @users: the number of nics that use it; the hub's lock guards it.
+ * @broken: true if the device has gone or breaks the rules, so that it must be left; atomic.
  * @hello: the numbers that it told.
  * @features: what it can and we know.
+ * @mtu: the most bytes of an IP packet, as it says.
+ * @mbps: what the link carries, as it says, in Mbit/s.
  * @memory: the shared memory.
  * @bytes: the size of that.
- * @q: the queues.
+ * @q: the queues, of which each belongs to one nic.
  */
 struct message_device {
 	int fd;
+	u32 users;
 	bool broken;
 	struct mnic_hello hello;
 	u32 features;
+	u32 mtu;
+	u32 mbps;
 	u8 *memory;
 	size_t bytes;
 	struct message_queue q[MNIC_QUEUES_MAX];
+};
+
+/**
+ * struct message_hub - what the nics have in common that share a device
+ * @lock: guards all of this.
+ * @nics: the number of them.
+ * @parts: the number of parts that the device's queues are divided into.
+ * @device: the device, or NULL if nobody has one.
+ * @caller: which of the nics calls a device; NULL if none does.
+ */
+struct message_hub {
+	pthread_mutex_t lock;
+	u32 nics;
+	u32 parts;
+	struct message_device *device;
+	const struct message *caller;
 };
 
 /**
@@ -97,22 +124,31 @@ struct message_unit {
  * struct message - the backend
  * @eth: what it shares with other backends.
  * @no_offload: true if the device's offloads are not used.
- * @device: the connection to the device.
+ * @hub: what it has in common with others.
+ * @part: its number among them.
+ * @device: the connection to the device; NULL if there is none.
+ * @q: its queues of the device.
+ * @n_queues: the number of them.
  * @bufs: MESSAGE_BUFS copies of MESSAGE_BUF_BYTES.
  * @refs: for each the number of its packets that the caller has, and one more while @unit is it.
  * @free: a stack of the unused ones.
  * @n_free: the number of them.
  * @unit: what was received together and is handed out now.
- * @next_queue: the queue with which the next nic_rx() begins.
+ * @next_queue: the one of @q with which the next nic_rx() begins.
  * @timer: a timer in the epoll set, which wakes us to look for a device; it is set while there
  *	is none.
- * @calling: the connection to a device that has not greeted yet; -1 if there is none.
+ * @calling: the connection to a device that has not greeted yet; -1 if there is none. Then
+ *	@hub->caller is this nic.
  * @armed: true if the caller may sleep, or has slept.
  */
 struct message {
 	struct nic_ether eth;
 	bool no_offload;
-	struct message_device device;
+	struct message_hub *hub;
+	u32 part;
+	struct message_device *device;
+	struct message_queue *q;
+	u32 n_queues;
 	u8 *bufs;
 	u32 refs[MESSAGE_BUFS];
 	u32 free[MESSAGE_BUFS];
@@ -132,7 +168,14 @@ static inline struct message *message_of(const struct nic *nic)
 
 static inline bool message_connected(const struct message *m)
 {
-	return m->device.fd >= 0 && !m->device.broken;
+	return m->device &&
+	       !__atomic_load_n(&m->device->broken, __ATOMIC_RELAXED);
+}
+
+/* The device breaks the rules. The others who use it are woken by the end of the connection. */
+static inline void message_break(struct message *m)
+{
+	__atomic_store_n(&m->device->broken, true, __ATOMIC_RELAXED);
 }
 
 static inline void message_ring_bell(int fd)
@@ -144,13 +187,22 @@ static inline void message_ring_bell(int fd)
 }
 
 /* message_device.c */
-/** message_call() - connect to the device, which greets later. */
-int message_call(struct message *m, char *err, size_t errlen);
+/** message_hub_join() - share the device of @beside, of which this is part @part of @parts; without
+ *  it be the first of @parts. Returns 0, -EINVAL or -ENOMEM. */
+int message_hub_join(struct message *m, const struct message *beside, u32 part,
+		     u32 parts);
+/** message_hub_leave() - leave device and hub. */
+void message_hub_leave(struct message *m);
+/** message_look() - begin with the device that another nic of the hub has found, or call one,
+ *  unless another nic calls already. Returns 0 if there is one now or one is called, or a
+ *  negative errno. */
+int message_look(struct message *m);
 /** message_greeted() - begin with the device if it has greeted. -EAGAIN: it has not; after any
  *  other error it is not being called any more. */
 int message_greeted(struct message *m, char *err, size_t errlen);
-/** message_connect() - do both, and wait in between. */
+/** message_connect() - be connected when the nic is opened: wait for the greeting of the device. */
 int message_connect(struct message *m, char *err, size_t errlen);
+/** message_disconnect() - leave the device, and have the others leave it. */
 void message_disconnect(struct message *m);
 
 /* message_rx.c */

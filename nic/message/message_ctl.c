@@ -45,7 +45,7 @@ static void try_later(struct message *m)
 	timerfd_settime(m->timer, 0, &at, NULL);
 }
 
-/* Leave the device, which has gone or breaks the rules, and look for it again later. */
+/* Leave the device, which has gone or breaks the rules, and look for one again later. */
 static void leave(struct message *m)
 {
 	message_disconnect(m);
@@ -74,20 +74,18 @@ static void happened(struct message *m, int fd)
 	nic_ether_event(&m->eth, fd, ours);
 	if (fd == m->timer) {
 		drain(fd);
-		if (!message_connected(m) && m->calling < 0 &&
-		    message_call(m, NULL, 0))
+		if (!m->device && m->calling < 0 && message_look(m))
 			try_later(m);
 	} else if (fd == m->calling) {
 		rc = message_greeted(m, NULL, 0);
 		if (rc && rc != -EAGAIN)
 			try_later(m);
-	} else if (message_connected(m) && fd == m->device.fd) {
+	} else if (m->device && fd == m->device->fd) {
 		/* It says nothing after its greeting, so this is its end. */
 		leave(m);
 	} else {
-		for (u32 i = 0;
-		     message_connected(m) && i < m->device.hello.queues; i++)
-			if (fd == m->device.q[i].call)
+		for (u32 i = 0; i < m->n_queues; i++)
+			if (fd == m->q[i].call)
 				drain(fd);
 	}
 }
@@ -99,7 +97,7 @@ static void slow_side(struct message *m)
 	int n;
 
 	m->eth.ctl_calls = m->eth.paths.held ? 8 : MESSAGE_CTL_CALLS;
-	if (m->device.broken)
+	if (m->device && !message_connected(m))
 		leave(m);
 	if (m->armed)
 		m->armed = false;
@@ -121,7 +119,8 @@ int message_rx(struct nic *nic, struct nic_rx *pkts, int n)
 {
 	struct message *m = message_of(nic);
 
-	if (unlikely(!--m->eth.ctl_calls || m->armed || m->device.broken))
+	if (unlikely(!--m->eth.ctl_calls || m->armed ||
+		     (m->device && !message_connected(m))))
 		slow_side(m);
 	return message_take(m, pkts, n);
 }

@@ -3,11 +3,15 @@
  * Finding the device and leaving it. Its socket is an abstract one, which anybody in the
  * network namespace could have bound, so it must be root's or our own user's. The memory it hands
  * over must be sealed against shrinking, or reading it could end this process.
+ *
+ * One nic of a hub calls the device, and publishes it when it has greeted. The others find it there
+ * when they look for one.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -124,15 +128,13 @@ static bool never_block(int fd)
 	return flags >= 0 && !fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-static int take_queues(struct message *m, const int *fds)
+static int take_queues(struct message_device *d, const int *fds)
 {
-	struct message_device *d = &m->device;
 	int rc = 0;
 
 	for (u32 i = 0; i < d->hello.queues; i++) {
 		struct message_queue *q = &d->q[i];
 
-		memset(q, 0, sizeof(*q));
 		q->shared = (struct mnic_queue *)(d->memory + mnic_queue_at(i));
 		q->bell = fds[1 + 2 * i];
 		q->call = fds[2 + 2 * i];
@@ -140,36 +142,194 @@ static int take_queues(struct message *m, const int *fds)
 			q->free[q->n_free++] = (u8)slot;
 		if (!never_block(q->bell) || !never_block(q->call))
 			rc = -EPROTO;
-		if (!rc)
-			rc = nic_ether_watch(&m->eth, q->call, EPOLLIN);
 	}
 	return rc;
 }
 
-/* What the device tells of itself once; numbers that cannot be are taken for the nearest. */
-static void learn(struct message *m)
+/* What the device tells of itself once. */
+static void hear(struct message_device *d, bool no_offload)
 {
-	struct mnic_device device;
-	struct nic_info *info = &m->eth.nic.info;
+	struct mnic_device said;
 
-	memcpy(&device, m->device.memory, sizeof(device));
-	m->device.features =
-		m->no_offload ? 0 : device.features & MNIC_FEATURES_ALL;
-	if (device.mtu >= NIC_MIN_MTU)
-		nic_paths_limit_mtu(&m->eth.paths, device.mtu);
-	info->mtu = m->eth.netif.mtu;
-	info->link_mbps = device.mbps;
-	info->max_segs =
-		m->device.features & MNIC_FEATURE_LSO ? MNIC_PIECES_MAX : 1;
-	snprintf(info->detail, sizeof(info->detail),
-		 "%s, a message NIC with %u queue%s%s%s%s", m->eth.netif.name,
-		 m->device.hello.queues, m->device.hello.queues == 1 ? "" : "s",
-		 m->device.features & MNIC_FEATURE_LSO ? ", LSO" : "",
-		 m->device.features & MNIC_FEATURE_LRO ? ", LRO" : "",
-		 m->device.features & MNIC_FEATURE_RSS ? ", RSS" : "");
+	memcpy(&said, d->memory, sizeof(said));
+	d->features = no_offload ? 0 : said.features & MNIC_FEATURES_ALL;
+	d->mtu = said.mtu;
+	d->mbps = said.mbps;
 }
 
-int message_call(struct message *m, char *err, size_t errlen)
+static void free_device(struct message_device *d)
+{
+	if (d->memory)
+		munmap(d->memory, d->bytes);
+	for (u32 i = 0; i < d->hello.queues; i++) {
+		close(d->q[i].bell);
+		close(d->q[i].call);
+	}
+	close(d->fd);
+	free(d);
+}
+
+/* Make a device of the connection @fd, which has greeted with @hello and @fds. All descriptors are
+ * its own from now on. Returns 0 or a negative errno. */
+static int make_device(struct message_device **out, int fd,
+		       const struct mnic_hello *hello, const int *fds, u32 n,
+		       bool no_offload)
+{
+	struct message_device *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (!d) {
+		close_fds(fds, n);
+		close(fd);
+		return -ENOMEM;
+	}
+	d->fd = fd;
+	d->hello = *hello;
+	rc = map_memory(d, fds[0]);
+	close(fds[0]);
+	if (rc) {
+		close_fds(fds + 1, n - 1);
+		d->hello.queues = 0;
+	} else {
+		rc = take_queues(d, fds);
+	}
+	if (rc) {
+		free_device(d);
+		return rc;
+	}
+	hear(d, no_offload);
+	*out = d;
+	return 0;
+}
+
+/* ---- the device of the hub ---- */
+
+/* Tell the caller what the device can; numbers that cannot be are taken for the nearest. */
+static void learn(struct message *m, const struct message_device *d)
+{
+	struct nic_info *info = &m->eth.nic.info;
+
+	if (d->mtu >= NIC_MIN_MTU)
+		nic_paths_limit_mtu(&m->eth.paths, d->mtu);
+	info->mtu = m->eth.netif.mtu;
+	info->link_mbps = d->mbps;
+	info->max_segs = d->features & MNIC_FEATURE_LSO ? MNIC_PIECES_MAX : 1;
+	info->parts = m->hub->parts;
+	/* Others may read this, so it is what the first device had. */
+	if (info->detail[0])
+		return;
+	snprintf(info->detail, sizeof(info->detail),
+		 "%s, a message NIC with %u queue%s%s%s%s", m->eth.netif.name,
+		 d->hello.queues, d->hello.queues == 1 ? "" : "s",
+		 d->features & MNIC_FEATURE_LSO ? ", LSO" : "",
+		 d->features & MNIC_FEATURE_LRO ? ", LRO" : "",
+		 d->features & MNIC_FEATURE_RSS ? ", RSS" : "");
+}
+
+/* Use this part of the hub's device. The caller has the lock. */
+static int join_device(struct message *m)
+{
+	struct message_device *d = m->hub->device;
+	u32 first = d->hello.queues * m->part / m->hub->parts;
+	u32 end = d->hello.queues * (m->part + 1) / m->hub->parts;
+	int rc = nic_ether_watch(&m->eth, d->fd, EPOLLIN | EPOLLRDHUP);
+
+	for (u32 i = first; i < end && !rc; i++)
+		rc = nic_ether_watch(&m->eth, d->q[i].call, EPOLLIN);
+	if (rc)
+		return rc;
+	m->device = d;
+	m->q = d->q + first;
+	m->n_queues = end - first;
+	m->next_queue = 0;
+	d->users++;
+	learn(m, d);
+	for (u32 i = 0; i < m->n_queues; i++)
+		message_post(m, &m->q[i]);
+	return 0;
+}
+
+void message_disconnect(struct message *m)
+{
+	struct message_device *d = m->device;
+	struct message_hub *hub = m->hub;
+	bool last;
+
+	if (!d)
+		return;
+	__atomic_store_n(&d->broken, true, __ATOMIC_RELAXED);
+	/* By this the others wake, and hear that it has ended. */
+	shutdown(d->fd, SHUT_RDWR);
+	nic_ether_unwatch(&m->eth, d->fd);
+	for (u32 i = 0; i < m->n_queues; i++)
+		nic_ether_unwatch(&m->eth, m->q[i].call);
+	m->device = NULL;
+	m->q = NULL;
+	m->n_queues = 0;
+	pthread_mutex_lock(&hub->lock);
+	if (hub->device == d)
+		hub->device = NULL;
+	last = !--d->users;
+	pthread_mutex_unlock(&hub->lock);
+	if (last)
+		free_device(d);
+}
+
+int message_hub_join(struct message *m, const struct message *beside, u32 part,
+		     u32 parts)
+{
+	struct message_hub *hub = beside ? beside->hub : NULL;
+
+	if (part >= (hub ? hub->parts : homa_max_u32(parts, 1)))
+		return -EINVAL;
+	if (!hub) {
+		hub = calloc(1, sizeof(*hub));
+		if (!hub)
+			return -ENOMEM;
+		pthread_mutex_init(&hub->lock, NULL);
+		hub->parts =
+			homa_min_u32(homa_max_u32(parts, 1), MNIC_QUEUES_MAX);
+	}
+	pthread_mutex_lock(&hub->lock);
+	hub->nics++;
+	pthread_mutex_unlock(&hub->lock);
+	m->hub = hub;
+	m->part = part;
+	return 0;
+}
+
+/* This nic does not call any more. */
+static void cease_to_call(struct message *m)
+{
+	pthread_mutex_lock(&m->hub->lock);
+	if (m->hub->caller == m)
+		m->hub->caller = NULL;
+	pthread_mutex_unlock(&m->hub->lock);
+}
+
+void message_hub_leave(struct message *m)
+{
+	struct message_hub *hub = m->hub;
+	bool last;
+
+	if (!hub)
+		return;
+	message_disconnect(m);
+	if (m->calling >= 0)
+		close(m->calling);
+	cease_to_call(m);
+	pthread_mutex_lock(&hub->lock);
+	last = !--hub->nics;
+	pthread_mutex_unlock(&hub->lock);
+	if (last) {
+		pthread_mutex_destroy(&hub->lock);
+		free(hub);
+	}
+}
+
+/* ---- calling a device ---- */
+
+static int call_device(struct message *m)
 {
 	int fd = call(m->eth.netif.name);
 
@@ -178,55 +338,87 @@ int message_call(struct message *m, char *err, size_t errlen)
 		fd = -EIO;
 	}
 	if (fd < 0)
-		return nic_fail(err, errlen, fd,
-				"no message NIC can be used for %s: %s",
-				m->eth.netif.name,
-				fd == -EPERM ? "its process is another user's" :
-					       strerror(-fd));
+		return fd;
 	m->calling = fd;
 	return 0;
 }
 
-/* Begin with a device that has greeted with @fds. */
-static int begin(struct message *m, const int *fds, u32 n)
+int message_look(struct message *m)
 {
-	struct message_device *d = &m->device;
-	int rc = map_memory(d, fds[0]);
+	struct message_hub *hub = m->hub;
+	bool ours = false;
+	int rc = -EAGAIN;
 
-	close(fds[0]);
-	if (rc)
-		close_fds(fds + 1, n - 1);
-	else
-		rc = take_queues(m, fds);
-	if (rc) {
-		message_disconnect(m);
-		return rc;
+	pthread_mutex_lock(&hub->lock);
+	if (hub->device &&
+	    !__atomic_load_n(&hub->device->broken, __ATOMIC_RELAXED)) {
+		rc = join_device(m);
+	} else if (!hub->caller) {
+		hub->caller = m;
+		ours = true;
 	}
-	learn(m);
-	for (u32 i = 0; i < d->hello.queues; i++)
-		message_post(m, &d->q[i]);
-	return 0;
+	pthread_mutex_unlock(&hub->lock);
+	if (!ours)
+		return rc;
+	rc = call_device(m);
+	if (rc)
+		cease_to_call(m);
+	return rc;
+}
+
+/* Let all use the device @d, if it has a queue for each. */
+static int publish(struct message *m, struct message_device *d)
+{
+	struct message_hub *hub = m->hub;
+	int rc = 0;
+
+	pthread_mutex_lock(&hub->lock);
+	hub->caller = NULL;
+	/* The first nic learns how many there can be. */
+	if (hub->nics == 1 && !m->eth.nic.info.parts)
+		hub->parts = d->features & MNIC_FEATURE_RSS ?
+				     homa_min_u32(hub->parts, d->hello.queues) :
+				     1;
+	if (d->hello.queues < hub->parts)
+		rc = -EPROTO;
+	if (!rc) {
+		hub->device = d;
+		rc = join_device(m);
+		if (rc)
+			hub->device = NULL;
+	}
+	pthread_mutex_unlock(&hub->lock);
+	if (rc)
+		free_device(d);
+	return rc;
 }
 
 int message_greeted(struct message *m, char *err, size_t errlen)
 {
 	int fds[FDS_MAX];
-	int rc, n = greet(m->calling, &m->device.hello, fds);
+	struct message_device *d;
+	struct mnic_hello hello;
+	int rc, fd, n = greet(m->calling, &hello, fds);
 
 	if (n == -EAGAIN)
 		return n;
+	nic_ether_unwatch(&m->eth, m->calling);
+	fd = m->calling;
+	m->calling = -1;
 	if (n < 0) {
-		close(m->calling);
-		m->calling = -1;
+		close(fd);
+		cease_to_call(m);
 		return nic_fail(err, errlen, n,
 				n == -EBUSY ?
 					"another process uses the message NIC of %s" :
 					"the message NIC of %s does not greet as one",
 				m->eth.netif.name);
 	}
-	m->device.fd = m->calling;
-	m->calling = -1;
-	rc = begin(m, fds, (u32)n);
+	rc = make_device(&d, fd, &hello, fds, (u32)n, m->no_offload);
+	if (rc)
+		cease_to_call(m);
+	else
+		rc = publish(m, d);
 	return rc ? nic_fail(err, errlen, rc,
 			     "the message NIC of %s cannot be used: %s",
 			     m->eth.netif.name, strerror(-rc)) :
@@ -236,10 +428,16 @@ int message_greeted(struct message *m, char *err, size_t errlen)
 int message_connect(struct message *m, char *err, size_t errlen)
 {
 	struct pollfd greeting = { .events = POLLIN };
-	int rc = message_call(m, err, errlen);
+	int rc = message_look(m);
 
 	if (rc)
-		return rc;
+		return nic_fail(err, errlen, rc,
+				"no message NIC can be used for %s: %s",
+				m->eth.netif.name,
+				rc == -EPERM ? "its process is another user's" :
+					       strerror(-rc));
+	if (m->device)
+		return 0;
 	greeting.fd = m->calling;
 	poll(&greeting, 1, GREET_MS);
 	rc = message_greeted(m, err, errlen);
@@ -247,22 +445,4 @@ int message_connect(struct message *m, char *err, size_t errlen)
 					"the message NIC of %s does not greet",
 					m->eth.netif.name) :
 			       rc;
-}
-
-void message_disconnect(struct message *m)
-{
-	struct message_device *d = &m->device;
-
-	if (d->fd < 0)
-		return;
-	if (d->memory) {
-		for (u32 i = 0; i < d->hello.queues; i++) {
-			close(d->q[i].bell);
-			close(d->q[i].call);
-		}
-		munmap(d->memory, d->bytes);
-	}
-	close(d->fd);
-	memset(d, 0, sizeof(*d));
-	d->fd = -1;
 }

@@ -12,9 +12,7 @@ static void message_close(struct nic *nic)
 {
 	struct message *m = message_of(nic);
 
-	message_disconnect(m);
-	if (m->calling >= 0)
-		close(m->calling);
+	message_hub_leave(m);
 	message_ctl_close(m);
 	free(m->bufs);
 	free(m);
@@ -64,6 +62,24 @@ static int open_bufs(struct message *m)
 	return 0;
 }
 
+static int open_hub(struct message *m, const struct nic_config *config,
+		    char *err, size_t errlen)
+{
+	const struct message *beside = NULL;
+	int rc = 0;
+
+	if (config->beside && config->beside->ops != &message_ops)
+		rc = -EINVAL;
+	else if (config->beside)
+		beside = message_of(config->beside);
+	if (!rc)
+		rc = message_hub_join(m, beside, config->part, config->parts);
+	return rc ? nic_fail(err, errlen, rc,
+			     "the message NIC of %s has no part %u",
+			     config->interface, config->part) :
+		    0;
+}
+
 int nic_message_open(struct nic **out, const struct nic_config *config,
 		     char *err, size_t errlen)
 {
@@ -80,9 +96,11 @@ int nic_message_open(struct nic **out, const struct nic_config *config,
 	}
 	nic_ether_init(&m->eth, &message_ops);
 	m->eth.nic.info.name = "message";
-	m->device.fd = m->timer = m->calling = -1;
+	m->timer = m->calling = -1;
 	m->no_offload = config->no_offload;
-	rc = nic_ether_find(&m->eth, config, err, errlen);
+	rc = open_hub(m, config, err, errlen);
+	if (!rc)
+		rc = nic_ether_find(&m->eth, config, err, errlen);
 	if (!rc)
 		rc = message_ctl_open(m, err, errlen);
 	if (!rc)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Receiving: a frame is copied out of its slot, which is empty again at once, and only the copy
- * is looked at. A unit becomes the packets that it was made of, each with its whole
- * header, as those of a bundle of UDP's GRO are handed out.
+ * is believed. A unit becomes, while it is copied, the packets that it was made of, each with its
+ * whole header, as those of a bundle of UDP's GRO are handed out.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@ void message_post(struct message *m, struct message_queue *q)
 	struct mnic_queue *shared = q->shared;
 	int room = mnic_room(&shared->post_ring, q->posted);
 
-	for (u32 slot = 0; slot < m->device.hello.slots && room > 0; slot++) {
+	for (u32 slot = 0; slot < m->device->hello.slots && room > 0; slot++) {
 		struct mnic_post post = { .slot = slot };
 
 		if (q->theirs[slot])
@@ -76,60 +76,62 @@ static bool for_us(struct message *m, const struct nic_rx *pkt)
 	return true;
 }
 
-/* Write the packets of the unit @from, whose list is @list, one behind the other to @to; returns
- * the number of bytes. */
-static u32 expand(const u8 *from, const struct mnic_piece *list, u32 pieces,
-		  u8 *to)
+/* Write the packets of a unit, one behind the other, to @to; returns the number of bytes. @head is
+ * the header of each, @from what is behind it in the slot. Of that only payload is copied: the
+ * device could change the offsets meanwhile. */
+static u32 expand(const u8 *head, const u8 *from, const struct mnic_piece *list,
+		  u32 pieces, u8 *to)
 {
-	const u8 *payload = from + HEADER;
 	u8 *at = to;
 
 	for (u32 i = 0; i < pieces; i++) {
-		memcpy(at, from, HEADER);
+		memcpy(at, head, HEADER);
 		homa_put_be32(at + offsetof(struct homa_wire_common, sequence),
 			      list[i].offset);
 		at[offsetof(struct homa_wire_common, doff)] = HOMA_DOFF_DATA << 4;
-		memcpy(at + HEADER, payload, 4 + list[i].length);
-		payload += 4 + list[i].length;
+		homa_put_be32(at + HEADER, list[i].offset);
+		memcpy(at + HOMA_DATA_HDR, from + 4, list[i].length);
+		from += 4 + list[i].length;
 		at += HOMA_DATA_HDR + list[i].length;
 	}
 	return (u32)(at - to);
 }
 
-/* Take the unit apart that was copied to the buffer @scratch. */
+/* Take the unit in @slot apart, into the buffer @buf. */
 static bool take_unit(struct message *m, const struct mnic_got *got,
-		      const u8 *slot, u32 scratch)
+		      const u8 *slot, u32 buf)
 {
 	struct mnic_piece list[MNIC_PIECES_MAX];
 	struct message_unit *unit = &m->unit;
-	const u8 *copy = m->bufs + (size_t)scratch * MESSAGE_BUF_BYTES;
-	const u8 *homa = copy + got->at;
-	u32 bytes = got->len - got->at;
-	u8 *out;
+	u8 *out = m->bufs + (size_t)buf * MESSAGE_BUF_BYTES;
+	const u8 *homa = out + got->at;
+	u8 head[HEADER];
 
 	memcpy(list, slot + MNIC_LIST_AT, got->pieces * sizeof(*list));
-	if (nic_frame_parse(copy, got->len, &unit->first) ||
+	memcpy(out, slot, homa_min_u32(got->len, got->at + HEADER));
+	if (nic_frame_parse(out, got->len, &unit->first) ||
 	    unit->first.data != homa || unit->first.proto != NIC_HOMA ||
 	    homa[offsetof(struct homa_wire_common, type)] != HOMA_DATA ||
-	    !mnic_unit_ok(homa, bytes, list, got->pieces) ||
+	    !mnic_unit_ok(slot + got->at, got->len - got->at, list, got->pieces) ||
 	    unit->first.len != HOMA_DATA_HDR + list[0].length ||
 	    !for_us(m, &unit->first))
 		return false;
-	unit->buf = m->free[--m->n_free];
-	out = m->bufs + (size_t)unit->buf * MESSAGE_BUF_BYTES;
+	memcpy(head, homa, HEADER);
+	unit->buf = buf;
 	unit->first.data = out;
 	unit->seg = HOMA_DATA_HDR + list[0].length;
 	unit->at = 0;
-	unit->end = expand(homa, list, got->pieces, out);
-	m->refs[unit->buf] = 1;
+	unit->end = expand(head, slot + got->at + HEADER, list, got->pieces, out);
 	return true;
 }
 
-static bool take_frame(struct message *m, const struct mnic_got *got, u32 buf)
+static bool take_frame(struct message *m, const struct mnic_got *got,
+		       const u8 *slot, u32 buf)
 {
 	struct message_unit *unit = &m->unit;
-	const u8 *copy = m->bufs + (size_t)buf * MESSAGE_BUF_BYTES;
+	u8 *copy = m->bufs + (size_t)buf * MESSAGE_BUF_BYTES;
 
+	memcpy(copy, slot, got->len);
 	if (nic_frame_parse(copy, got->len, &unit->first) ||
 	    unit->first.proto != NIC_HOMA || !for_us(m, &unit->first))
 		return false;
@@ -137,7 +139,6 @@ static bool take_frame(struct message *m, const struct mnic_got *got, u32 buf)
 	unit->at = (u32)(unit->first.data - copy);
 	unit->seg = unit->first.len;
 	unit->end = unit->at + unit->first.len;
-	m->refs[buf] = 1;
 	return true;
 }
 
@@ -145,23 +146,21 @@ static bool take_frame(struct message *m, const struct mnic_got *got, u32 buf)
 static void take(struct message *m, const struct message_queue *q,
 		 const struct mnic_got *got)
 {
-	u32 index = (u32)(q - m->device.q);
-	const u8 *slot = m->device.memory +
-			 mnic_slot_at(&m->device.hello, index, true, got->slot);
+	const struct message_device *d = m->device;
+	const u8 *slot = d->memory + mnic_slot_at(&d->hello, (u32)(q - d->q),
+						  true, got->slot);
 	u32 buf = m->free[--m->n_free];
 	bool ok;
 
 	m->unit.at = m->unit.end = 0;
-	memcpy(m->bufs + (size_t)buf * MESSAGE_BUF_BYTES, slot, got->len);
 	m->refs[buf] = 1;
-	if (got->pieces > 1)
-		ok = take_unit(m, got, slot, buf);
-	else
-		ok = take_frame(m, got, buf);
-	if (!ok)
+	ok = got->pieces > 1 ? take_unit(m, got, slot, buf) :
+			       take_frame(m, got, slot, buf);
+	if (!ok) {
 		m->eth.nic.stats.rx_malformed++;
-	if (!ok || got->pieces > 1)
+		m->unit.at = m->unit.end = 0;
 		release(m, buf);
+	}
 }
 
 /* Receive of one queue up to @n packets. Returns how many, or -1 if the device breaks the rules. */
@@ -173,11 +172,10 @@ static int rx_queue(struct message *m, struct message_queue *q,
 
 	if (waiting <= 0)
 		return waiting;
-	/* A unit takes two buffers for a moment. */
-	while (waiting-- > 0 && out < n && m->n_free >= 2) {
+	while (waiting-- > 0 && out < n && m->n_free) {
 		struct mnic_got got = shared->got[q->got % MNIC_ENTRIES];
 
-		if (!mnic_got_ok(&got, m->device.hello.slots) ||
+		if (!mnic_got_ok(&got, m->device->hello.slots) ||
 		    !q->theirs[got.slot])
 			return -1;
 		take(m, q, &got);
@@ -203,16 +201,16 @@ int message_take(struct message *m, struct nic_rx *pkts, int n)
 		}
 	}
 	got += hand_out(m, pkts + got, n - got);
-	for (u32 i = 0; message_connected(m) && i < m->device.hello.queues; i++) {
-		struct message_queue *q = &m->device.q[m->next_queue];
+	for (u32 i = 0; message_connected(m) && i < m->n_queues; i++) {
+		struct message_queue *q = &m->q[m->next_queue];
 		int more = 0;
 
-		m->next_queue = (m->next_queue + 1) % m->device.hello.queues;
+		m->next_queue = (m->next_queue + 1) % m->n_queues;
 		message_reap(m, q);
 		if (got < n && message_connected(m))
 			more = rx_queue(m, q, pkts + got, n - got);
 		if (more < 0)
-			m->device.broken = true;
+			message_break(m);
 		else
 			got += more;
 	}
@@ -235,13 +233,13 @@ bool message_rx_waiting(struct message *m)
 {
 	bool waiting = nic_loop_waiting(&m->eth.loop) || m->unit.at < m->unit.end;
 
-	for (u32 i = 0; message_connected(m) && i < m->device.hello.queues; i++) {
-		struct message_queue *q = &m->device.q[i];
+	for (u32 i = 0; message_connected(m) && i < m->n_queues; i++) {
+		struct message_queue *q = &m->q[i];
 
 		if (!mnic_sleep(&q->shared->got_ring, q->got))
 			waiting = true;
 		/* Completions matter only if somebody may wait for room. */
-		if (q->n_free < m->device.hello.slots &&
+		if (q->n_free < m->device->hello.slots &&
 		    !mnic_sleep(&q->shared->done_ring, q->done))
 			waiting = true;
 	}

@@ -24,7 +24,7 @@ void message_reap(struct message *m, struct message_queue *q)
 	for (; waiting > 0; waiting--) {
 		struct mnic_done done = shared->done[q->done++ % MNIC_ENTRIES];
 
-		if (done.slot >= m->device.hello.slots || !q->flying[done.slot]) {
+		if (done.slot >= m->device->hello.slots || !q->flying[done.slot]) {
 			waiting = -1;
 			break;
 		}
@@ -34,7 +34,7 @@ void message_reap(struct message *m, struct message_queue *q)
 			m->eth.nic.stats.tx_errors++;
 	}
 	if (waiting < 0)
-		m->device.broken = true;
+		message_break(m);
 	else
 		mnic_consumed(&shared->done_ring, q->done);
 }
@@ -52,8 +52,8 @@ int message_tx_room(struct nic *nic)
 	u32 room = MNIC_ENTRIES;
 
 	/* Without a device packets are taken and lost. */
-	for (u32 i = 0; message_connected(m) && i < m->device.hello.queues; i++)
-		room = homa_min_u32(room, queue_room(m, &m->device.q[i]));
+	for (u32 i = 0; i < m->n_queues; i++)
+		room = homa_min_u32(room, queue_room(m, &m->q[i]));
 	return message_connected(m) ? (int)room : (int)MNIC_ENTRIES;
 }
 
@@ -80,7 +80,7 @@ static int together(const struct message *m, const struct nic_tx *pkts, int n,
 	u32 bytes = seg;
 	int i;
 
-	if (!(m->device.features & MNIC_FEATURE_LSO) || !seg ||
+	if (!(m->device->features & MNIC_FEATURE_LSO) || !seg ||
 	    pkts[0].proto != NIC_HOMA || pkts[0].hdr_len != HOMA_DATA_HDR ||
 	    pkts[0].hdr[offsetof(struct homa_wire_common, type)] != HOMA_DATA ||
 	    homa_get_be32(pkts[0].hdr + SEQUENCE) !=
@@ -102,9 +102,9 @@ static void put(struct message *m, struct message_queue *q,
 		const struct nic_path *path, const struct nic_tx *pkts, int count)
 {
 	u32 slot = q->free[--q->n_free];
-	u8 *out = m->device.memory + mnic_slot_at(&m->device.hello,
-						  (u32)(q - m->device.q), false,
-						  slot);
+	const struct message_device *d = m->device;
+	u8 *out = d->memory +
+		  mnic_slot_at(&d->hello, (u32)(q - d->q), false, slot);
 	struct mnic_send send = { .slot = slot, .prio = pkts[0].prio & 7 };
 	u32 payload = 0;
 	u8 *at = out + path->frame.len;
@@ -138,7 +138,7 @@ static struct message_queue *queue_for(struct message *m,
 {
 	u32 hash = homa_get_be32(dst->ip + 12) * 0x9e3779b1U >> 16;
 
-	return &m->device.q[hash % m->device.hello.queues];
+	return &m->q[hash % m->n_queues];
 }
 
 void message_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
