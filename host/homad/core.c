@@ -119,18 +119,9 @@ static int add_port(struct homad *d, const char *name, struct nic *nic)
 	return 0;
 }
 
-static int open_device(struct homad *d, const char *name, u32 queue, u32 queues,
-		       char *err, size_t errlen)
+static int open_port(struct homad *d, const char *name,
+		     const struct nic_config *config, char *err, size_t errlen)
 {
-	const struct homad_config *c = &d->config;
-	struct nic_config config = {
-		.backend = "afxdp",
-		.interface = name,
-		.address = c->address[0] ? c->address : NULL,
-		.queue = queue,
-		.queues = queues,
-		.mode = c->xdp_mode,
-	};
 	struct homad_port *port;
 	struct nic *nic;
 	int rc;
@@ -140,7 +131,7 @@ static int open_device(struct homad *d, const char *name, u32 queue, u32 queues,
 			 HOMAD_MAX_PORTS - 1);
 		return -ENOSPC;
 	}
-	rc = nic_open(&nic, &config, err, errlen);
+	rc = nic_open(&nic, config, err, errlen);
 	if (rc)
 		return rc;
 	rc = add_port(d, name, nic);
@@ -154,6 +145,48 @@ static int open_device(struct homad *d, const char *name, u32 queue, u32 queues,
 		  "serving a device\tdevice=%s how=\"%s\" mtu=%u mbps=%u", name,
 		  port->info->detail, port->info->mtu, port->info->link_mbps);
 	return 0;
+}
+
+static int open_device(struct homad *d, const char *name, u32 queue, u32 queues,
+		       char *err, size_t errlen)
+{
+	const struct homad_config *c = &d->config;
+	const struct nic_config config = {
+		.backend = "afxdp",
+		.interface = name,
+		.address = c->address[0] ? c->address : NULL,
+		.queue = queue,
+		.queues = queues,
+		.mode = c->xdp_mode,
+	};
+
+	return open_port(d, name, &config, err, errlen);
+}
+
+/* Opens a message NIC, with a part of its queues for each thread if it spreads RPCs over them,
+ * in at most @most ports. */
+static int open_message(struct homad *d, const char *name, u32 most, char *err,
+			size_t errlen)
+{
+	const struct homad_config *c = &d->config;
+	struct nic_config config = {
+		.backend = "message",
+		.interface = name,
+		.address = c->address[0] ? c->address : NULL,
+		.parts = homa_min_u32(d->num_threads, most),
+	};
+	u32 first = d->num_ports, parts = 1;
+	int rc = 0;
+
+	for (config.part = 0; config.part < parts && !rc; config.part++) {
+		rc = open_port(d, name, &config, err, errlen);
+		if (rc)
+			break;
+		d->ports[d->num_ports - 1].is_message = true;
+		config.beside = d->ports[first].nic;
+		parts = d->ports[first].info->parts;
+	}
+	return rc;
 }
 
 /* Opens a queue for each thread if there are several, else all of them at once. */
@@ -202,6 +235,7 @@ static bool worth_serving(struct nic_rtnl *rtnl, const char *name)
 static void find_devices(struct homad *d)
 {
 	struct homad_config *c = &d->config;
+	struct homad_interfaces *in = &c->interfaces;
 	struct if_nameindex *list = if_nameindex(), *i;
 	struct nic_rtnl rtnl;
 
@@ -209,12 +243,13 @@ static void find_devices(struct homad *d)
 		return;
 	if (!nic_rtnl_open(&rtnl, 0)) {
 		for (i = list; i->if_index; i++) {
-			if (c->num_interfaces >= HOMAD_MAX_PORTS - 2 ||
+			if (in->num + d->num_ports >= HOMAD_MAX_PORTS - 2 ||
 			    !strcmp(i->if_name, "lo") ||
+			    homad_names(&c->message, i->if_name) ||
 			    !worth_serving(&rtnl, i->if_name))
 				continue;
-			snprintf(c->interfaces[c->num_interfaces++],
-				 sizeof(c->interfaces[0]), "%s", i->if_name);
+			snprintf(in->names[in->num++], sizeof(in->names[0]),
+				 "%s", i->if_name);
 		}
 		nic_rtnl_close(&rtnl);
 	}
@@ -224,27 +259,33 @@ static void find_devices(struct homad *d)
 static int open_devices(struct homad *d, char *err, size_t errlen)
 {
 	struct homad_config *c = &d->config;
+	struct homad_interfaces *in = &c->interfaces;
 	char why[256];
 	u32 i;
-	int rc;
+	int rc = 0;
 
-	if (!c->afxdp)
-		return 0;
-	if (c->auto_interfaces && !c->num_interfaces)
+	for (i = 0; i < c->message.num && !rc; i++)
+		rc = open_message(d, c->message.names[i],
+				  (HOMAD_MAX_PORTS - 1 - d->num_ports) /
+					  (c->message.num - i),
+				  err, errlen);
+	if (rc || !c->afxdp)
+		return rc;
+	if (in->automatic && !in->num)
 		find_devices(d);
-	for (i = 0; i < c->num_interfaces; i++) {
+	for (i = 0; i < in->num; i++) {
 		why[0] = '\0';
-		rc = open_queues(d, c->interfaces[i], why, sizeof(why));
+		rc = open_queues(d, in->names[i], why, sizeof(why));
 		if (!rc)
 			continue;
 		if (c->afxdp == 2 || rc == -ENODEV) {
-			snprintf(err, errlen, "%s: %s", c->interfaces[i],
+			snprintf(err, errlen, "%s: %s", in->names[i],
 				 why[0] ? why : strerror(-rc));
 			return rc;
 		}
 		homad_log(HOMAD_WARNING,
 			  "no AF_XDP on a device, Homa goes over UDP there\tdevice=%s reason=\"%s\"",
-			  c->interfaces[i], why[0] ? why : strerror(-rc));
+			  in->names[i], why[0] ? why : strerror(-rc));
 	}
 	return 0;
 }
@@ -302,7 +343,7 @@ static int open_ports(struct homad *d, char *err, size_t errlen)
 		rc = open_udp(d, err, errlen);
 	if (!rc && !d->num_ports) {
 		snprintf(err, errlen,
-			 "there is no way out of this host: no device takes AF_XDP and UDP is off; allow one of them in [network]");
+			 "there is no way out of this host: no device takes AF_XDP, no message NIC is named and UDP is off; allow one of them in [network]");
 		rc = -ENODEV;
 	}
 	if (!rc)

@@ -59,6 +59,8 @@ struct homad_port {
 	int ifindex;
 	/* True if the device is software, such as veth, and has no rate of its own. */
 	bool virtual_device;
+	/* True if the device is a message NIC, so that long messages gain nothing by UDP. */
+	bool is_message;
 	/* From here to @news_seen the thread that serves the port writes, and no other reads.
 	 * @tx_at: the time at which the engine's pacer wants to be asked again, ns; HOMA_NEVER:
 	 * not by time. */

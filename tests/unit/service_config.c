@@ -93,9 +93,9 @@ static void config__every_setting_arrives(void **state)
 	assert_false(config.scale);
 	assert_int_equal(config.scale_idle, 150);
 	assert_int_equal(config.scale_busy, 0);
-	assert_int_equal(config.num_interfaces, 2);
-	assert_false(config.auto_interfaces);
-	assert_string_equal(config.interfaces[1], "eth8");
+	assert_int_equal(config.interfaces.num, 2);
+	assert_false(config.interfaces.automatic);
+	assert_string_equal(config.interfaces.names[1], "eth8");
 	assert_int_equal(config.afxdp, 2);
 	assert_int_equal(config.xdp_mode, 2);
 	assert_int_equal(config.udp_port, 4000);
@@ -109,6 +109,23 @@ static void config__every_setting_arrives(void **state)
 	assert_int_equal(config.log_level, HOMAD_DEBUG);
 	assert_int_equal(config.log_format, HOMAD_LOG_JSON);
 	assert_int_equal(config.params.max_overcommit, 3);
+}
+
+static void config__message_nics(void **state)
+{
+	(void)state;
+	assert_int_equal(load("[network]\nmessage = [\"homa0\", \"homa1\"]\n"),
+			 0);
+	assert_int_equal(config.message.num, 2);
+	assert_string_equal(config.message.names[1], "homa1");
+	assert_true(config.interfaces.automatic);
+	assert_null(homad_message_conflict(&config));
+	assert_true(homad_names(&config.message, "homa1"));
+	assert_false(homad_names(&config.message, "homa"));
+	/* No AF_XDP and no UDP: the card is a way out. */
+	assert_int_equal(load("[network]\nudp = false\ninterfaces = []\n"
+			      "message = [\"homa0\"]\n"),
+			 0);
 }
 
 static void config__what_is_not_named_follows(void **state)
@@ -195,6 +212,14 @@ static const struct {
 	{ "[network]\ninterfaces = [\"interface-name-too-long\"]", 2, "names" },
 	{ "[network]\ninterfaces = [\"\"]", 2, "names" },
 	{ "[network]\nudp = false\nafxdp = \"off\"", 3, "without network.udp" },
+	{ "[network]\nmessage = \"auto\"", 2, "interface names: of message NICs" },
+	{ "[network]\nmessage = [\"a\"]\ninterfaces = [\"a\"]", 3,
+	  "name it in one of them" },
+	{ "[network]\nmessage = [\"a\", \"a\"]", 2, "named twice" },
+	{ "[network]\nmessage = [\"a\", \"b\"]\naddress = \"10.0.0.1\"", 3,
+	  "the address of one interface" },
+	{ "[network]\nmessage = [\"a\"]\n[[tcp_rule]]\nconnect = [1, 2]", 3,
+	  "serve no message NIC" },
 	{ "[network]\nudp_port = 65536", 2, "from 1 to 65535" },
 	{ "[attach]\nsocket = \"\"", 2, "must be a path" },
 	{ "[attach]\nmode = 660", 2, "octal digits" },
@@ -349,6 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(config__defaults_are_what_the_schema_allows),
 		cmocka_unit_test(config__every_setting_arrives),
+		cmocka_unit_test(config__message_nics),
 		cmocka_unit_test(config__what_is_not_named_follows),
 		cmocka_unit_test(config__tcp_rules_say_how_much),
 		cmocka_unit_test(config__rules_replace_the_default_ones),

@@ -116,15 +116,25 @@ struct homad_quota {
 };
 
 /**
+ * struct homad_interfaces - network interfaces
+ * @names: Their names.
+ * @num: The number of entries of @names.
+ * @automatic: homad finds out by itself which ones, instead of those in @names.
+ */
+struct homad_interfaces {
+	char names[HOMAD_MAX_PORTS - 1][16];
+	u32 num;
+	bool automatic;
+};
+
+/**
  * struct homad_config - all settings
  * @mode: HOMAD_SHARED runs one fast-path thread that sleeps when it has no work,
  *	HOMAD_DEDICATED one on each of @cores that spins.
  * @cores: In dedicated mode, the CPU of each fast-path thread.
  * @num_cores: The number of entries of @cores.
- * @interfaces: The names of the devices on which AF_XDP is used.
- * @num_interfaces: The number of entries of @interfaces.
- * @auto_interfaces: AF_XDP is used on each device that is up and can do it, instead of those
- *	in @interfaces.
+ * @interfaces: The devices on which AF_XDP is used; automatic: each that is up and can do it.
+ * @message: The interfaces of message NICs, whose queues are used; never automatic.
  * @address: The local address to use on the only interface; if it is "", it is the
  *	interface's first.
  * @afxdp: 0 does not use AF_XDP; 1 uses it where it works, and logs why not elsewhere; with 2
@@ -178,9 +188,8 @@ struct homad_config {
 	enum homad_mode mode;
 	u32 cores[HOMAD_MAX_THREADS];
 	u32 num_cores;
-	char interfaces[HOMAD_MAX_PORTS - 1][16];
-	u32 num_interfaces;
-	bool auto_interfaces;
+	struct homad_interfaces interfaces;
+	struct homad_interfaces message;
 	char address[64];
 	int afxdp;
 	int xdp_mode;
@@ -222,6 +231,11 @@ void homad_config_default(struct homad_config *config);
  * Returns a text for people; NULL if there is no such rule, or if it can.
  */
 const char *homad_tcp_conflict(const struct homad_config *config);
+/** homad_message_conflict() - why network.message cannot work with the other settings of @config;
+ *  NULL if it can. */
+const char *homad_message_conflict(const struct homad_config *config);
+/** homad_names() - is @name one of @in->names? */
+bool homad_names(const struct homad_interfaces *in, const char *name);
 /**
  * homad_config_load() - read a TOML file over @config
  * Every error is printed to @errors, one a line, "FILE:LINE: what is wrong and

@@ -50,7 +50,7 @@ void homad_config_default(struct homad_config *config)
 {
 	memset(config, 0, sizeof(*config));
 	config->mode = HOMAD_SHARED;
-	config->auto_interfaces = true;
+	config->interfaces.automatic = true;
 	config->afxdp = 1;
 	config->udp = true;
 	config->udp_port = UDP_PORT;

@@ -216,24 +216,24 @@ static bool set_cores(struct homad_config *c, const struct homad_toml_item *item
 	return true;
 }
 
-static bool set_interfaces(struct homad_config *c,
+static bool set_interfaces(struct homad_interfaces *in, bool may_be_auto,
 			   const struct homad_toml_item *item)
 {
 	size_t length;
 
-	c->num_interfaces = item->index;
-	c->auto_interfaces = item->kind == HOMAD_TOML_STRING && !item->count &&
-			     strcmp(item->string, "auto") == 0;
-	if (c->auto_interfaces || item->kind == HOMAD_TOML_EMPTY)
+	in->num = item->index;
+	in->automatic = may_be_auto && item->kind == HOMAD_TOML_STRING &&
+			!item->count && strcmp(item->string, "auto") == 0;
+	if (in->automatic || item->kind == HOMAD_TOML_EMPTY)
 		return true;
 	if (!item->count || item->kind != HOMAD_TOML_STRING ||
-	    item->index >= HOMA_ARRAY_SIZE(c->interfaces))
+	    item->index >= HOMA_ARRAY_SIZE(in->names))
 		return false;
 	length = strlen(item->string);
-	if (!length || length >= sizeof(c->interfaces[0]))
+	if (!length || length >= sizeof(in->names[0]))
 		return false;
-	memset(c->interfaces[c->num_interfaces], 0, sizeof(c->interfaces[0]));
-	memcpy(c->interfaces[c->num_interfaces++], item->string, length);
+	memset(in->names[in->num], 0, sizeof(in->names[0]));
+	memcpy(in->names[in->num++], item->string, length);
 	return true;
 }
 
@@ -280,7 +280,7 @@ static bool set_value(const struct homad_setting *s,
 	if (s->type == HOMAD_SET_CORES)
 		return set_cores(c, item);
 	if (s->type == HOMAD_SET_INTERFACES)
-		return set_interfaces(c, item);
+		return set_interfaces((void *)to, s->max, item);
 	if (item->count)
 		return false;
 	switch (s->type) {
@@ -418,6 +418,32 @@ static void follow(struct homad_loader *l)
 						       c->quota.rcvbuf_max);
 }
 
+bool homad_names(const struct homad_interfaces *in, const char *name)
+{
+	for (u32 i = 0; i < in->num; i++)
+		if (!strcmp(in->names[i], name))
+			return true;
+	return false;
+}
+
+const char *homad_message_conflict(const struct homad_config *config)
+{
+	const struct homad_interfaces *in = &config->message;
+	u32 i, j;
+
+	for (i = 0; i < in->num; i++) {
+		if (!config->interfaces.automatic &&
+		    homad_names(&config->interfaces, in->names[i]))
+			return "an interface is in network.interfaces, for AF_XDP, and in network.message: name it in one of them";
+		for (j = 0; j < i; j++)
+			if (!strcmp(in->names[i], in->names[j]))
+				return "an interface is named twice in network.message";
+	}
+	if (in->num > 1 && config->address[0])
+		return "network.address is the address of one interface, and network.message has several";
+	return NULL;
+}
+
 static void check_together(struct homad_loader *l)
 {
 	const struct homad_config *c = l->config;
@@ -441,13 +467,17 @@ static void check_together(struct homad_loader *l)
 	together(l, c->socket[0] == '\0', "attach.socket", "attach.socket",
 		 "attach.socket must be a path");
 	together(l,
-		 !c->udp && (c->afxdp == 0 ||
-			     (!c->auto_interfaces && !c->num_interfaces)),
+		 !c->udp && !c->message.num &&
+			 (c->afxdp == 0 ||
+			  (!c->interfaces.automatic && !c->interfaces.num)),
 		 "network.udp", "network.afxdp",
-		 "without network.udp there must be an interface for AF_XDP: set network.udp = true, or network.afxdp and network.interfaces");
+		 "without network.udp there must be an interface for AF_XDP or a message NIC: set network.udp = true, or network.afxdp and network.interfaces, or network.message");
 	if (homad_tcp_conflict(c))
 		homad_complain(l, l->tcp_rule_lines[0], "%s",
 			       homad_tcp_conflict(c));
+	together(l, homad_message_conflict(c) != NULL, "network.message",
+		 c->message.num > 1 ? "network.address" : "network.interfaces",
+		 homad_message_conflict(c));
 	together(l, c->mode == HOMAD_DEDICATED && !c->num_cores, "threads.mode",
 		 "threads.cores",
 		 "threads.mode = \"dedicated\" needs CPUs of its own in threads.cores");

@@ -52,9 +52,11 @@ const struct homad_setting homad_settings[] = {
 	NUMBER("threads.scale_ms", scale_ms, 1, 60000, false,
 	       "dedicated: how often that is looked at, ms"),
 
-	{ "network.interfaces", HOMAD_SET_INTERFACES, AT(interfaces), 0, 0,
+	{ "network.interfaces", HOMAD_SET_INTERFACES, AT(interfaces), 0, 1,
 	  NULL, false,
 	  "for AF_XDP, such as [\"eth0\"]; \"auto\": all that are up and can; []: none, UDP only" },
+	{ "network.message", HOMAD_SET_INTERFACES, AT(message), 0, 0, NULL, false,
+	  "of message NICs, such as [\"homa0\"], which cut and join Homa's packets; homad does not start without them" },
 	TEXT("network.address", HOMAD_SET_STRING, address, false,
 	     "local address to use, \"\": the interface's first"),
 	CHOICE("network.afxdp", afxdp, afxdp, false,
@@ -183,7 +185,8 @@ size_t homad_setting_size(const struct homad_setting *s)
 	case HOMAD_SET_CORES:
 		return AT(num_cores) + sizeof(u32) - AT(cores);
 	case HOMAD_SET_INTERFACES:
-		return AT(auto_interfaces) + sizeof(bool) - AT(interfaces);
+		return offsetof(struct homad_interfaces, automatic) +
+		       sizeof(bool);
 	default:
 		return sizeof(u32);
 	}
@@ -253,9 +256,8 @@ void homad_setting_range(const struct homad_setting *s, char *text, size_t size)
 			 HOMAD_MAX_THREADS);
 		break;
 	case HOMAD_SET_INTERFACES:
-		snprintf(text, size,
-			 "a list of at most %d interface names, or \"auto\"",
-			 HOMAD_MAX_PORTS - 1);
+		snprintf(text, size, "a list of at most %d interface names%s",
+			 HOMAD_MAX_PORTS - 1, s->max ? ", or \"auto\"" : "");
 		break;
 	default:
 		snprintf(text, size, "a whole number from %llu to %llu",
@@ -267,10 +269,12 @@ static void list_value(const struct homad_setting *s,
 		       const struct homad_config *c, char *text, size_t size)
 {
 	bool cores = s->type == HOMAD_SET_CORES;
-	u32 i, n = cores ? c->num_cores : c->num_interfaces;
+	const struct homad_interfaces *in =
+		(const void *)((const u8 *)c + s->offset);
+	u32 i, n = cores ? c->num_cores : in->num;
 	size_t used;
 
-	if (!cores && c->auto_interfaces) {
+	if (!cores && in->automatic) {
 		snprintf(text, size, "\"auto\"");
 		return;
 	}
@@ -280,7 +284,7 @@ static void list_value(const struct homad_setting *s,
 						 i ? ", " : "", c->cores[i]) :
 				(size_t)snprintf(text + used, size - used,
 						 "%s\"%s\"", i ? ", " : "",
-						 c->interfaces[i]);
+						 in->names[i]);
 	if (used < size)
 		snprintf(text + used, size - used, "]");
 }

@@ -23,7 +23,7 @@ enum homad_setting_type {
 	HOMAD_SET_USER,	      /* char[@max]: a user that exists, or "" */
 	HOMAD_SET_GROUP,      /* char[@max]: a group that exists, or "" */
 	HOMAD_SET_CORES,      /* homad_config.cores */
-	HOMAD_SET_INTERFACES, /* homad_config.interfaces */
+	HOMAD_SET_INTERFACES, /* struct homad_interfaces; @max is 1 if it may be automatic */
 };
 
 /**

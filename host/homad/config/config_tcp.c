@@ -242,7 +242,9 @@ const char *homad_tcp_conflict(const struct homad_config *config)
 	if (config->mode == HOMAD_DEDICATED && config->num_cores > 1)
 		return "TCP needs a single fast-path thread for now: threads.mode = \"shared\" (--mode shared), or one CPU in threads.cores (--cores)";
 	if (!config->afxdp ||
-	    (!config->auto_interfaces && !config->num_interfaces))
+	    (!config->interfaces.automatic && !config->interfaces.num))
 		return "TCP comes over AF_XDP only: network.afxdp must not be off (--udp-only), and network.interfaces not empty";
+	if (config->message.num)
+		return "TCP comes over AF_XDP only, and the threads that serve it serve no message NIC: empty network.message (and give no --message), or have no tcp_rule";
 	return NULL;
 }

@@ -67,23 +67,34 @@ static int set_metrics(struct homad_config *c, const char *arg, char *err,
 	return copy(c->metrics, sizeof(c->metrics), arg, err, errlen);
 }
 
-/* An --interface has been read; the first one replaces the interfaces of the file. */
-static bool interface_read;
+/* An --interface or a --message has been read; the first one replaces those of the file. */
+static bool interface_read, message_read;
+
+static int add_interface(struct homad_interfaces *in, bool *read,
+			 const char *arg, char *err, size_t errlen)
+{
+	if (!*read)
+		in->num = 0;
+	*read = true;
+	in->automatic = false;
+	if (in->num == HOMA_ARRAY_SIZE(in->names)) {
+		snprintf(err, errlen, "at most %zu interfaces are possible",
+			 HOMA_ARRAY_SIZE(in->names));
+		return -EINVAL;
+	}
+	return copy(in->names[in->num++], sizeof(in->names[0]), arg, err, errlen);
+}
 
 static int set_interface(struct homad_config *c, const char *arg, char *err,
 			 size_t errlen)
 {
-	if (!interface_read)
-		c->num_interfaces = 0;
-	interface_read = true;
-	c->auto_interfaces = false;
-	if (c->num_interfaces == HOMA_ARRAY_SIZE(c->interfaces)) {
-		snprintf(err, errlen, "at most %zu interfaces are possible",
-			 HOMA_ARRAY_SIZE(c->interfaces));
-		return -EINVAL;
-	}
-	return copy(c->interfaces[c->num_interfaces++],
-		    sizeof(c->interfaces[0]), arg, err, errlen);
+	return add_interface(&c->interfaces, &interface_read, arg, err, errlen);
+}
+
+static int set_message(struct homad_config *c, const char *arg, char *err,
+		       size_t errlen)
+{
+	return add_interface(&c->message, &message_read, arg, err, errlen);
 }
 
 static int set_udp_only(struct homad_config *c, const char *arg, char *err,
@@ -94,8 +105,9 @@ static int set_udp_only(struct homad_config *c, const char *arg, char *err,
 	(void)errlen;
 	c->afxdp = 0;
 	c->udp = true;
-	c->auto_interfaces = false;
-	c->num_interfaces = 0;
+	c->interfaces.automatic = false;
+	c->interfaces.num = 0;
+	c->message.num = 0;
 	return 0;
 }
 
@@ -197,6 +209,9 @@ static const struct option options[] = {
 	{ "interface", "IF",
 	  "use this interface with AF_XDP; may be given several times",
 	  set_interface },
+	{ "message", "IF",
+	  "use this interface's message NIC; may be given several times",
+	  set_message },
 	{ "udp-only", NULL, "no AF_XDP: Homa in UDP only, which needs no root",
 	  set_udp_only },
 	{ "mode", "shared|dedicated",
@@ -322,7 +337,7 @@ static int second_pass(struct homad_config *config, int argc, char **argv,
 	char err[256];
 	int i = 1;
 
-	interface_read = false;
+	interface_read = message_read = false;
 	while (i < argc) {
 		option = next_option(argv, argc, &i, &arg, errors);
 		if (!option)
@@ -338,6 +353,11 @@ static int second_pass(struct homad_config *config, int argc, char **argv,
 	why = homad_tcp_conflict(config);
 	if (why) {
 		fprintf(errors, "homad: [[tcp_rule]] of the file: %s\n", why);
+		return 2;
+	}
+	why = homad_message_conflict(config);
+	if (why) {
+		fprintf(errors, "homad: %s\n", why);
 		return 2;
 	}
 	if (config->mode == HOMAD_DEDICATED && !config->num_cores) {

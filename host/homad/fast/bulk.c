@@ -41,7 +41,9 @@ static bool wanted(const struct homad *d, const struct homad_port *native)
 {
 	if (!have_port(d) || d->config.bulk == HOMAD_BULK_OFF)
 		return false;
-	return d->config.bulk == HOMAD_BULK_ON || native->virtual_device;
+	/* A message NIC is never virtual. */
+	return d->config.bulk == HOMAD_BULK_ON ? !native->is_message :
+						 native->virtual_device;
 }
 
 static void ask(struct homad_thread *t, struct homad_dest *dest)

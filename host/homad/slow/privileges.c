@@ -118,14 +118,17 @@ static int become(struct homad *d, char *err, size_t errlen)
 	return 0;
 }
 
-static bool uses_devices(const struct homad *d)
+/* Returns how many of the first capabilities of homad_privileges_drop() are needed: none for UDP,
+ * one for a message NIC, two for AF_XDP. */
+static int wants(const struct homad *d)
 {
+	int most = 0;
 	u32 i;
 
 	for (i = 0; i < d->num_ports; i++)
 		if (d->ports[i].nic && !d->ports[i].encap)
-			return true;
-	return false;
+			most = most == 2 || !d->ports[i].is_message ? 2 : 1;
+	return most;
 }
 
 /* Keeps the wanted capabilities and drops all others; returns 0, or -EPERM if homad does not
@@ -158,12 +161,14 @@ out:
 int homad_privileges_drop(struct homad *d, char *err, size_t errlen)
 {
 	static const cap_value_t wanted[] = { CAP_NET_ADMIN, CAP_BPF };
-	bool devices = uses_devices(d);
+	static const char *const names[] = { "none", "CAP_NET_ADMIN",
+					     "CAP_NET_ADMIN,CAP_BPF" };
+	int wants_now = wants(d);
 	int rc = 0;
 
 	if (d->config.user[0])
 		rc = become(d, err, errlen);
-	if (!rc && (keep(wanted, devices ? 2 : 0) ||
+	if (!rc && (keep(wanted, wants_now) ||
 		    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))) {
 		snprintf(err, errlen, "cannot give up privileges: %s",
 			 strerror(errno));
@@ -171,7 +176,6 @@ int homad_privileges_drop(struct homad *d, char *err, size_t errlen)
 	}
 	if (!rc)
 		homad_log(HOMAD_DEBUG, "privileges given up\tuid=%u kept=%s",
-			  (unsigned int)geteuid(),
-			  devices ? "CAP_NET_ADMIN,CAP_BPF" : "none");
+			  (unsigned int)geteuid(), names[wants_now]);
 	return rc;
 }
