@@ -277,6 +277,7 @@ enum {
 	HOMA_SHM_CAN_ROOM = 256,
 	/* homad: it can send HOMA_STREAM_UNJOINED. Application: it knows that event. */
 	HOMA_SHM_CAN_UNJOINED = 512,
+	HOMA_SHM_CAN_PATIENCE = 1024, /* HOMA_STREAM_PATIENCE */
 };
 
 /* Bits of @need_kick: events for which homad wants a kick. */

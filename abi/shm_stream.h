@@ -95,6 +95,23 @@ enum homa_stream_op {
 	HOMA_STREAM_ACCEPT, /* @slot: the number of a listener that has several holders */
 	/* give back a connection of a listener that was not accepted */
 	HOMA_STREAM_RETURN,
+	/* if @features has HOMA_SHM_CAN_PATIENCE: @token, an enum homa_stream_patience, becomes
+	 * @value */
+	HOMA_STREAM_PATIENCE,
+};
+
+/* How long a stream waits for a peer that is silent. */
+enum homa_stream_patience {
+	/* Bytes have waited for an answer for so many ms when the stream fails. 0, as at the begin:
+	 * the number of retransmissions counts. At most 2^31 - 1. */
+	HOMA_STREAM_PATIENCE_USER,
+	/* There was silence for so many s when the first keepalive probe is sent; 1 to 32767. */
+	HOMA_STREAM_PATIENCE_IDLE,
+	/* So many s are between two probes; 1 to 32767. */
+	HOMA_STREAM_PATIENCE_INTERVAL,
+	/* So many probes had no answer when the stream fails; 1 to 127. */
+	HOMA_STREAM_PATIENCE_PROBES,
+	HOMA_STREAM_PATIENCES,
 };
 
 /* Bits of a stream's options; each command names all that shall be set. */
@@ -124,9 +141,11 @@ struct homa_stream_end {
  * struct homa_stream_command - application to homad
  * @op: the command, an enum homa_stream_op.
  * @reserved: The application writes 0.
- * @slot: The command is about the stream in this slot, except for CONNECT.
+ * @slot: The command is about the stream in this slot. CONNECT: the
+ *	HOMA_STREAM_PATIENCE_USER of the connection while it is being opened and later, if
+ *	@features has HOMA_SHM_CAN_PATIENCE.
  * @generation: The stream in @slot has this generation, except for CONNECT.
- * @token: homad returns the token of a CONNECT with OPENED or FAILED.
+ * @token: homad returns the token of a CONNECT with OPENED or FAILED. PATIENCE: what it sets.
  * @value: CONNECT and OPTIONS carry all bits of HOMA_STREAM_OPT_* that shall be set.
  * @remote: CONNECT opens a connection to this address and port.
  * @local: CONNECT uses this source address; with zeros homad takes the route's. The port is
@@ -351,6 +370,15 @@ static inline uint32_t homa_stream_to_end(uint64_t map, uint32_t position)
 static inline uint64_t homa_stream_map(uint32_t shift, uint32_t origin)
 {
 	return (uint64_t)shift << 32 | origin;
+}
+
+/** homa_stream_may_wait() - may @which, an enum homa_stream_patience, be @value? */
+static inline bool homa_stream_may_wait(uint64_t which, uint32_t value)
+{
+	if (which == HOMA_STREAM_PATIENCE_USER)
+		return value <= 0x7fffffff;
+	return which < HOMA_STREAM_PATIENCES && value &&
+	       value <= (which == HOMA_STREAM_PATIENCE_PROBES ? 127 : 32767);
 }
 
 HOMA_ABI_ASSERT(sizeof(struct homa_stream_end) == 20, "ABI");

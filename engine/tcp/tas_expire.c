@@ -7,17 +7,17 @@ static bool given_up(const struct tas_engine *engine,
 		     const struct tas_conn *conn, u32 tries)
 {
 	u32 most = engine->params.retries;
+	bool late = conn->user_timeout && conn->stalled_at &&
+		    engine->now >= conn->stalled_at + conn->user_timeout;
 
 	if (conn->f.state == TAS_SYN_SENT || tas_crossed(conn))
-		most = engine->params.syn_retries;
-	else if (conn->f.state == TAS_SYN_RECEIVED)
+		return late || tries >= engine->params.syn_retries;
+	if (conn->f.state == TAS_SYN_RECEIVED)
 		most = engine->params.synack_retries;
 	else if (conn->f.flags & TAS_F_CLOSED)
 		most = homa_min_u32(most, engine->params.orphan_retries);
 	else if (conn->user_timeout && conn->stalled_at)
-		return homa_max_u64(engine->now, conn->stalled_at) -
-			       conn->stalled_at >=
-		       conn->user_timeout;
+		return late;
 	return tries >= most;
 }
 

@@ -177,11 +177,17 @@ void tas_close(struct tas_engine *engine, struct tas_conn *conn)
 void tas_options(struct tas_engine *engine, struct tas_conn *conn)
 {
 	tas_unfold(engine, conn);
-	if ((conn->f.flags & TAS_F_KEEPALIVE) && tas_open(conn))
+	if (!(conn->f.flags & TAS_F_KEEPALIVE) || !tas_open(conn))
+		tas_disarm(conn, TAS_TIMER_KEEPALIVE);
+	/* A probe that waits for its answer has its own deadline, which stays. */
+	else if (!conn->keep_probes ||
+		 conn->deadline[TAS_TIMER_KEEPALIVE] == TAS_NEVER)
 		tas_arm(engine, conn, TAS_TIMER_KEEPALIVE,
 			conn->heard_at + conn->keep_idle_ms * TAS_MSEC);
-	else
-		tas_disarm(conn, TAS_TIMER_KEEPALIVE);
+	if (conn->user_timeout && conn->stalled_at)
+		tas_arm(engine, conn, TAS_TIMER_RETRANSMIT,
+			homa_min_u64(conn->deadline[TAS_TIMER_RETRANSMIT],
+				     conn->stalled_at + conn->user_timeout));
 	tas_want(engine, conn);
 }
 

@@ -126,6 +126,21 @@ enum {
 /** homa_stream_options() - set the options in @options, and clear all others. */
 int homa_stream_options(struct homa_stream *stream, unsigned int options);
 
+/* How long a stream waits for a peer that is silent; each is what the socket option is. */
+enum {
+	/* TCP_USER_TIMEOUT: ms that bytes wait for an answer before the stream fails; 0: as many
+	 * as homad's number of retransmissions takes */
+	HOMA_STREAM_USER_TIMEOUT,
+	HOMA_STREAM_KEEP_IDLE,	   /* TCP_KEEPIDLE: s, 1 to 32767 */
+	HOMA_STREAM_KEEP_INTERVAL, /* TCP_KEEPINTVL: s, 1 to 32767 */
+	HOMA_STREAM_KEEP_PROBES,   /* TCP_KEEPCNT: 1 to 127 */
+};
+/** homa_stream_patience() - set one of HOMA_STREAM_USER_TIMEOUT and those behind it to @value
+ * Connections that come to a listener have what was set there. The times of keepalive count
+ * with HOMA_STREAM_KEEPALIVE. Errors: -EINVAL, -EOPNOTSUPP (homad is too old). */
+int homa_stream_patience(struct homa_stream *stream, unsigned int which,
+			 unsigned int value);
+
 /**
  * struct homa_stream_facts - what is known of a stream
  * @size: The size of the struct in bytes; the caller sets it.

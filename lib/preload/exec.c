@@ -64,6 +64,7 @@ static bool keep(struct homa_pl_sock *s, int fd, struct homa_pl_kept *kept)
 		.sndtimeo = s->sndtimeo,
 		.linger = tcp->linger,
 		.least = tcp->least,
+		.patience = tcp->patience,
 		.family = s->family,
 		.status = s->status,
 		.options = tcp->options,

@@ -52,6 +52,7 @@ static bool is_possible(const struct homa_pl_kept *kept)
 	       !(kept->status & ~SOCK_NONBLOCK) &&
 	       !(kept->options & ~(unsigned int)ALL_OPTIONS) &&
 	       !(kept->stream.options & ~(unsigned int)ALL_OPTIONS) &&
+	       homa_patience_possible(&kept->patience) &&
 	       kept->rcvtimeo >= -1 && kept->sndtimeo >= -1 &&
 	       kept->linger >= -1 && kept->stream.listens <= 1;
 }
@@ -168,6 +169,7 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 	tcp->linger = kept->linger;
 	tcp->least = kept->least;
 	tcp->options = kept->options;
+	tcp->patience = kept->patience;
 	if (!tcp->stream)
 		return;
 	tcp->open = kept->open != 0;

@@ -31,6 +31,8 @@ struct homa_pl_kept {
 	int32_t family, status;
 	/* As in struct homa_pl_tcp. */
 	uint32_t options;
+	/* As in struct homa_pl_tcp. */
+	struct homa_patience patience;
 	/* @has_stream is 1 if the socket is homad's. The others are as in struct homa_pl_tcp. */
 	uint8_t has_stream, open, error_told, shut_read, shut_write, common;
 	/* Zeros, so that all bytes of the struct have a value. */

@@ -266,7 +266,8 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local
 	struct homa_stream *stream;
 	int rc;
 
-	rc = homa_stream_connect(homa_pl_streams(), local, addr, len, &stream);
+	rc = homa_stream_connect_with(homa_pl_streams(), &tcp->patience, local,
+				      addr, len, &stream);
 	if (rc)
 		return rc;
 	homa_stream_set_user(stream, s);
@@ -342,6 +343,17 @@ static int listen_patiently(int fd, int backlog, struct homa_stream **listener)
 	}
 }
 
+static void tell_patience(struct homa_stream *listener,
+			  const struct homa_patience *patience)
+{
+	unsigned int which;
+
+	for (which = 0; patience->set >> which; which++)
+		if (patience->set >> which & 1)
+			homa_stream_patience(listener, which,
+					     patience->value[which]);
+}
+
 static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 {
 	struct homa_stream *listener;
@@ -358,6 +370,7 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 	}
 	homa_pl_debug("listen() through homad, beside the kernel");
 	homa_stream_options(listener, s->tcp->options);
+	tell_patience(listener, &s->tcp->patience);
 	homa_stream_set_user(listener, s);
 	if (s->tcp->stopped) {
 		HOMA_PL_REAL(close)(s->tcp->fd);
@@ -444,6 +457,7 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 	own->rcvtimeo = s->rcvtimeo;
 	own->sndtimeo = s->sndtimeo;
 	own->tcp->options = s->tcp->options;
+	own->tcp->patience = s->tcp->patience;
 	own->tcp->least = s->tcp->least;
 	own->tcp->linger = s->tcp->linger;
 	return true;

@@ -27,6 +27,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include "patience.h"
 #include "preload.h"
 
 struct homa_pl_watch;
@@ -55,6 +56,8 @@ struct homa_pl_tcp {
 	bool peer_first;
 	/* A set of HOMA_STREAM_NODELAY, CORK, KEEPALIVE, and RESET (SO_LINGER with 0 s). */
 	unsigned int options;
+	/* How long it waits for a silent peer, as far as the program has said that. */
+	struct homa_patience patience;
 	/* The longest time that close() waits until the peer has everything (SO_LINGER), in
 	 * ns; -1 for ever. */
 	int64_t linger;

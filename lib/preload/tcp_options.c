@@ -93,6 +93,38 @@ void homa_pl_tcp_changed(struct homa_pl_sock *s)
 	homa_pl_tcp_unlock();
 }
 
+/* The HOMA_STREAM_* of homa_stream_patience() that is the option @name of TCP; -1 if none is. */
+static int patience_of(int name)
+{
+	switch (name) {
+	case TCP_USER_TIMEOUT:
+		return HOMA_STREAM_USER_TIMEOUT;
+	case TCP_KEEPIDLE:
+		return HOMA_STREAM_KEEP_IDLE;
+	case TCP_KEEPINTVL:
+		return HOMA_STREAM_KEEP_INTERVAL;
+	case TCP_KEEPCNT:
+		return HOMA_STREAM_KEEP_PROBES;
+	}
+	return -1;
+}
+
+/* Set how long the socket waits for a silent peer. The kernel has checked the value. */
+static void be_patient(struct homa_pl_sock *s, unsigned int which,
+		       unsigned int value)
+{
+	int rc = 0;
+
+	homa_pl_tcp_lock();
+	homa_patience_set(&s->tcp->patience, which, value);
+	homa_pl_tcp_unlock();
+	if (s->tcp->stream)
+		rc = homa_stream_patience(s->tcp->stream, which, value);
+	if (rc)
+		homa_pl_debug("a time for silent peers has no effect: %s",
+			      strerror(-rc));
+}
+
 /* See to an option that means something to a stream. */
 static void note(struct homa_pl_sock *s, int level, int name, const void *value,
 		 socklen_t len)
@@ -116,6 +148,8 @@ static void note(struct homa_pl_sock *s, int level, int name, const void *value,
 int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   const void *value, socklen_t len)
 {
+	int which;
+
 	/* homad copies all bytes and would never say that it is done with them. */
 	if (s->tcp->stream && level == SOL_SOCKET && name == SO_ZEROCOPY)
 		return -EOPNOTSUPP;
@@ -125,7 +159,11 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 		if (!s->tcp->stream || errno != ENOTCONN)
 			return -errno;
 	}
-	if (level == SOL_SOCKET || level == IPPROTO_TCP)
+	which = level == IPPROTO_TCP ? patience_of(name) : -1;
+	if (which >= 0)
+		be_patient(s, (unsigned int)which,
+			   (unsigned int)read_int(value, len));
+	else if (level == SOL_SOCKET || level == IPPROTO_TCP)
 		note(s, level, name, value, len);
 	return 0;
 }

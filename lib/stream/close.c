@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * How streams end for the application: closed, reset or half closed; and options, which
- * are commands as these are. A connection that homad has not opened yet has no slot: what
- * is said of it is remembered, and homad's answer is followed by it.
+ * How streams end for the application: closed, reset or half closed; and options and
+ * patience, which are commands as these are. A connection that homad has not opened yet has no
+ * slot: what is said of it is remembered, and homad's answer is followed by it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -170,6 +170,38 @@ int homa_stream_options(struct homa_stream *stream, unsigned int options)
 		rc = homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS,
 					      options);
 	}
+	homa_gate_unlock(&ctx->look);
+	return rc;
+}
+
+_Static_assert((int)HOMA_STREAM_USER_TIMEOUT == HOMA_STREAM_PATIENCE_USER &&
+		       (int)HOMA_STREAM_KEEP_IDLE == HOMA_STREAM_PATIENCE_IDLE &&
+		       (int)HOMA_STREAM_KEEP_INTERVAL ==
+			       HOMA_STREAM_PATIENCE_INTERVAL &&
+		       (int)HOMA_STREAM_KEEP_PROBES == HOMA_STREAM_PATIENCE_PROBES,
+	       "what is set is passed on as it is");
+
+int homa_stream_patience(struct homa_stream *stream, unsigned int which,
+			 unsigned int value)
+{
+	struct homa_streams *ctx = stream->ctx;
+	struct homa_patience all;
+	int rc = homa_streams_usable(ctx);
+
+	if (rc || !homa_stream_may_wait(which, value))
+		return rc ? rc : -EINVAL;
+	if (!(ctx->att->queues->features & HOMA_SHM_CAN_PATIENCE))
+		return -EOPNOTSUPP;
+	homa_gate_lock(&ctx->look);
+	all = stream->patience;
+	homa_patience_set(&all, which, value);
+	/* Only this one is told. Others may have been set by another process that has the stream,
+	 * too. */
+	stream->patience = (struct homa_patience){ 0 };
+	homa_patience_set(&stream->patience, which, value);
+	if (stream->slot)
+		rc = homa_stream_tell_patience(stream);
+	stream->patience = all;
 	homa_gate_unlock(&ctx->look);
 	return rc;
 }

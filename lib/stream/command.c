@@ -226,6 +226,24 @@ int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op,
 	return homa_streams_command_looking(stream->ctx, &command);
 }
 
+int homa_stream_tell_patience(struct homa_stream *stream)
+{
+	const struct homa_patience *patience = &stream->patience;
+	struct homa_stream_command command =
+		command_of(stream, HOMA_STREAM_PATIENCE, 0);
+	u32 which;
+	int rc = 0;
+
+	for (which = 0; !rc && which < HOMA_STREAM_PATIENCES; which++) {
+		if (!(patience->set & 1u << which))
+			continue;
+		command.token = which;
+		command.value = patience->value[which];
+		rc = homa_streams_command_looking(stream->ctx, &command);
+	}
+	return rc;
+}
+
 int homa_stream_ring(struct homa_stream *stream)
 {
 	/* This is stored before the exchange, so homad sees at least this position. */

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "stream_fork.h"
 #include "stream_impl.h"
 
 /* Give the stream its token and make it known, before homad can answer. */
@@ -34,9 +35,11 @@ static void leave(struct homa_stream *stream)
 	homa_gate_unlock(&ctx->look);
 }
 
-int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
-			const struct sockaddr *remote, socklen_t length,
-			struct homa_stream **out)
+int homa_stream_connect_with(struct homa_streams *ctx,
+			     const struct homa_patience *patience,
+			     const struct sockaddr *local,
+			     const struct sockaddr *remote, socklen_t length,
+			     struct homa_stream **out)
 {
 	struct homa_stream_command command = { .op = HOMA_STREAM_CONNECT };
 	struct homa_stream *stream;
@@ -52,6 +55,10 @@ int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 	stream = homa_stream_new(ctx, HOMA_STREAM_KIND_CONNECTION);
 	if (!stream)
 		return -ENOMEM;
+	if (ctx->att->queues->features & HOMA_SHM_CAN_PATIENCE) {
+		stream->patience = *patience;
+		command.slot = patience->value[HOMA_STREAM_PATIENCE_USER];
+	}
 	/* Take events now, so that the answers to many calls do not fill the event ring. */
 	homa_streams_look(ctx);
 	rc = enter(stream);
@@ -67,4 +74,13 @@ int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 	}
 	*out = stream;
 	return 0;
+}
+
+int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
+			const struct sockaddr *remote, socklen_t length,
+			struct homa_stream **out)
+{
+	static const struct homa_patience none;
+
+	return homa_stream_connect_with(ctx, &none, local, remote, length, out);
 }

@@ -69,6 +69,7 @@ static bool opened(struct homa_streams *ctx, const struct homa_stream_event *eve
 		homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS,
 					 stream->options);
 	}
+	homa_stream_tell_patience(stream);
 	homa_stream_add_news(stream);
 	return true;
 }

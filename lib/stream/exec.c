@@ -29,6 +29,7 @@ bool homa_stream_carry(const struct homa_stream *stream,
 		.name = (u64)stream->generation << 32 | stream->index,
 		.options = stream->options,
 		.told_options = stream->told_options,
+		.patience = stream->patience,
 		.shut = stream->shut,
 	};
 	if (stream->kind == HOMA_STREAM_KIND_LISTENER) {
@@ -118,6 +119,8 @@ static struct homa_stream *restore(struct homa_streams *before,
 		return NULL;
 	stream->options = carried->options;
 	stream->told_options = carried->told_options;
+	if (homa_patience_possible(&carried->patience))
+		stream->patience = carried->patience;
 	stream->shut = carried->shut != 0;
 	if (carried->listens) {
 		stream->token = carried->name;

@@ -115,6 +115,17 @@ static struct homa_stream *next_waiting(struct homa_stream *listener)
 	}
 }
 
+static void inherit_patience(struct homa_stream *stream,
+			     const struct homa_stream *listener)
+{
+	struct homa_streams *ctx = listener->ctx;
+
+	homa_gate_lock(&ctx->look);
+	stream->patience = listener->patience;
+	homa_stream_tell_patience(stream);
+	homa_gate_unlock(&ctx->look);
+}
+
 int homa_stream_accept(struct homa_stream *listener, struct homa_stream **out)
 {
 	struct homa_stream *stream;
@@ -131,6 +142,8 @@ int homa_stream_accept(struct homa_stream *listener, struct homa_stream **out)
 	}
 	if (listener->options)
 		homa_stream_options(stream, listener->options);
+	if (listener->patience.set)
+		inherit_patience(stream, listener);
 	*out = stream;
 	return 0;
 }

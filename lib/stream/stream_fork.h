@@ -14,6 +14,7 @@
 
 #include <homa/stream.h>
 #include <stdbool.h>
+#include "patience.h"
 
 /** struct homa_streams_ticket - what the child shows to homad to get its parent's streams. Written
  *  by: the thread that forks, in the parent and then in the child. */
@@ -54,6 +55,7 @@ struct homa_streams *homa_streams_in_child(struct homa_streams *ctx,
  * @slot: the stream's slot in that area; 0 for a listener.
  * @options: the HOMA_STREAM_OPT_* that the application wants.
  * @told_options: the HOMA_STREAM_OPT_* that homad was told.
+ * @patience: what the application has set with homa_stream_patience().
  * @listens: 1 if the stream is a listener.
  * @shut: 1 if the application writes no more.
  * @unused: 0. */
@@ -61,8 +63,9 @@ struct homa_stream_carried {
 	uint64_t name;
 	uint32_t area, slot;
 	uint32_t options, told_options;
+	struct homa_patience patience;
 	uint8_t listens, shut;
-	uint8_t unused[6];
+	uint8_t unused[2];
 };
 
 /** homa_streams_before_exec() - fill the ticket before exec. The caller closes its pipe, which
@@ -82,6 +85,14 @@ int homa_streams_after_exec(struct homa_streams **out, const char *path,
 			    const uint8_t token[16],
 			    const struct homa_stream_carried *carried,
 			    uint32_t num, struct homa_stream **streams);
+
+/** homa_stream_connect_with() - homa_stream_connect() with @patience, which counts while the
+ *  connection is being opened, too. */
+int homa_stream_connect_with(struct homa_streams *ctx,
+			     const struct homa_patience *patience,
+			     const struct sockaddr *local,
+			     const struct sockaddr *remote, socklen_t length,
+			     struct homa_stream **out);
 
 /** homa_stream_is_shared() - do other processes have the stream, too? */
 bool homa_stream_is_shared(const struct homa_stream *stream);

@@ -41,6 +41,7 @@
 #include "homa_list.h"
 #include "homa_spin.h"
 #include "libhoma_impl.h"
+#include "patience.h"
 #include "shm_stream.h"
 #include "svc_att.h"
 
@@ -62,6 +63,8 @@ struct homa_stream {
 	/* @options holds the HOMA_STREAM_OPT_* that the application wants, @told_options those
 	 * that homad was last told. */
 	u32 options, told_options;
+	/* What the application wants with homa_stream_patience(). @look protects it. */
+	struct homa_patience patience;
 	/* The stream's slot in homad's memory; NULL until homad has opened the stream. It is
 	 * stored with release under @look when all below is set, and never changed again. */
 	struct homa_stream_slot *slot;
@@ -275,6 +278,9 @@ int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op);
 /** homa_stream_tell_looking() - do the same for a caller that has @look. */
 int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op,
 			     u32 value);
+/** homa_stream_tell_patience() - give homad what the application has set of how long the stream
+ *  waits for a silent peer. The caller has @look. */
+int homa_stream_tell_patience(struct homa_stream *stream);
 /** homa_stream_ring() - tell homad that positions of the stream have moved. */
 int homa_stream_ring(struct homa_stream *stream);
 

@@ -248,6 +248,8 @@ static void begin(struct pkt_bed *bed, struct bed_socket *s)
 		s->conn->keep_idle_ms = s->keep_idle;
 	if (s->keep_interval)
 		s->conn->keep_interval_ms = s->keep_interval;
+	if (s->keep_most)
+		s->conn->keep_most = s->keep_most;
 	s->conn->user_timeout = s->user_timeout;
 	tas_options(&bed->engine, s->conn);
 }
@@ -309,6 +311,7 @@ int pkt_bed_accept(struct pkt_bed *bed, int fd)
 	new->options = s->options;
 	new->keep_idle = s->keep_idle;
 	new->keep_interval = s->keep_interval;
+	new->keep_most = s->keep_most;
 	new->user_timeout = s->user_timeout;
 	begin(bed, new);
 	bed_settle(bed);

@@ -24,6 +24,7 @@
  * @buffer: received bytes, as the engine said where.
  * @wrote, @read: bytes so far.
  * @options: TAS_F_* set before there was a connection.
+ * @keep_idle, @keep_interval, @keep_most, @user_timeout: as in struct tas_conn; 0: not set.
  */
 struct bed_socket {
 	bool used, bound, listening, connected, linger_reset;
@@ -36,6 +37,7 @@ struct bed_socket {
 	u32 wrote, read;
 	u32 options;
 	u32 keep_idle, keep_interval;
+	u8 keep_most;
 	u64 user_timeout;
 	u32 rcvbuf;
 };

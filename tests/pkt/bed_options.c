@@ -68,9 +68,9 @@ static int of_tcp(struct pkt_bed *bed, struct bed_socket *s, int name, int value
 			s->conn->keep_interval_ms = s->keep_interval;
 		break;
 	case TCP_KEEPCNT:
-		if (!s->conn)
-			return -ENOPROTOOPT;
-		s->conn->keep_most = (u8)value;
+		s->keep_most = (u8)value;
+		if (s->conn)
+			s->conn->keep_most = s->keep_most;
 		break;
 	case TCP_USER_TIMEOUT:
 		s->user_timeout = (u64)value * TAS_MSEC;

@@ -38,7 +38,9 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	fds[HOMA_CTL_FD_KICK] = dup(f->kick_fd);
 	f->q->h.magic = HOMA_SHM_MAGIC;
 	f->q->h.version = HOMA_SHM_VERSION;
-	f->q->h.features = (HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_EXEC) & ~f->cannot;
+	f->q->h.features = (HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_EXEC |
+			    HOMA_SHM_CAN_PATIENCE) &
+			   ~f->cannot;
 	a->queues_bytes = sizeof(*f->q);
 	a->data_bytes = 4096;
 	a->pool_bytes = r->bytes;

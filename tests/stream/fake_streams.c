@@ -238,6 +238,10 @@ static void of_stream(struct fake *f, const struct homa_stream_command *c)
 	case HOMA_STREAM_OPTIONS:
 		f->options = c->value;
 		return;
+	case HOMA_STREAM_PATIENCE:
+		if (homa_stream_may_wait(c->token, c->value))
+			f->patience[c->token] = c->value;
+		return;
 	default:
 		must(!"a command that there is not");
 	}

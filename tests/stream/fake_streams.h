@@ -32,6 +32,7 @@ struct fake_end {
  * @still: streams' bytes are not moved, as if the network stood still.
  * @late: answers to STREAM_LISTEN come after the listener's first connections; us.
  * @commands: so many came of each kind. @kicks: and so many kicks. @options: the last.
+ * @patience: the last of each kind.
  * @memory_lock: held in each step.
  */
 struct fake {
@@ -40,6 +41,7 @@ struct fake {
 	bool still;
 	u32 late;
 	u32 commands[16], kicks, options, attaches;
+	u32 patience[HOMA_STREAM_PATIENCES];
 
 	char path[100];
 	int listen_fd, conn, stop_fd, kick_fd, wake_fd;

@@ -148,6 +148,51 @@ static void options__before_and_after(void **state)
 	assert_int_equal(f.commands[HOMA_STREAM_OPTIONS], 2);
 }
 
+static void patience__before_and_after(void **state)
+{
+	struct homa_stream *listener, *stream, *accepted;
+
+	(void)state;
+	open_context();
+	stream = connect_to(listen_on(&listener));
+	assert_int_equal(homa_stream_patience(stream, HOMA_STREAM_KEEP_IDLE, 7),
+			 0);
+	assert_int_equal(homa_stream_patience(stream, HOMA_STREAM_KEEP_IDLE, 0),
+			 -EINVAL);
+	assert_int_equal(homa_stream_patience(stream, 4, 1), -EINVAL);
+	fake_step(&f);
+	swallow();
+	fake_step(&f);
+	assert_int_equal(f.patience[HOMA_STREAM_KEEP_IDLE], 7);
+	assert_int_equal(homa_stream_patience(stream, HOMA_STREAM_USER_TIMEOUT,
+					      1234),
+			 0);
+	fake_step(&f);
+	assert_int_equal(f.patience[HOMA_STREAM_USER_TIMEOUT], 1234);
+	/* What was said before is not said again. */
+	assert_int_equal(f.commands[HOMA_STREAM_PATIENCE], 2);
+	/* A connection has what its listener has. */
+	assert_int_equal(homa_stream_patience(listener, HOMA_STREAM_KEEP_PROBES,
+					      3),
+			 0);
+	assert_int_equal(homa_stream_accept(listener, &accepted), 0);
+	fake_step(&f);
+	assert_int_equal(f.patience[HOMA_STREAM_KEEP_PROBES], 3);
+	assert_int_equal(f.commands[HOMA_STREAM_PATIENCE], 3);
+}
+
+static void patience__of_an_older_homad(void **state)
+{
+	struct homa_stream *listener, *stream;
+
+	(void)state;
+	f.cannot = HOMA_SHM_CAN_PATIENCE;
+	open_context();
+	stream = connect_to(listen_on(&listener));
+	assert_int_equal(homa_stream_patience(stream, HOMA_STREAM_KEEP_IDLE, 7),
+			 -EOPNOTSUPP);
+}
+
 static void facts__of_a_stream(void **state)
 {
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
@@ -480,6 +525,8 @@ int main(void)
 		T(connect__closed_before_it_opens),
 		T(connect__no_more_at_once_than_slots),
 		T(options__before_and_after),
+		T(patience__before_and_after),
+		T(patience__of_an_older_homad),
 		T(facts__of_a_stream),
 		T(shutdown__halves),
 		T(close__sends_what_was_written),

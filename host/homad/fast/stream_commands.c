@@ -24,6 +24,8 @@
 
 static const char wrong_slot[] =
 	"a command for a stream that the attachment does not have";
+static const char wrong_patience[] =
+	"a time to wait for a silent peer that cannot be";
 
 static struct homad_stream *named(struct homad_streams *s,
 				  const struct homa_stream_command *c)
@@ -177,6 +179,27 @@ static void set_options(struct homad_thread *t, struct homad_stream *stream,
 		tas_options(homad_engine_of(t->tcp, stream), conn);
 }
 
+/* Sets @which, an enum homa_stream_patience, to @value. */
+static const char *set_patience(struct homad_thread *t,
+				struct homad_stream *stream, u64 which, u32 value)
+{
+	struct tas_conn *conn = &stream->conn;
+
+	if (!homa_stream_may_wait(which, value))
+		return wrong_patience;
+	if (which == HOMA_STREAM_PATIENCE_USER)
+		conn->user_timeout = value * TAS_MSEC;
+	else if (which == HOMA_STREAM_PATIENCE_IDLE)
+		conn->keep_idle_ms = value * 1000;
+	else if (which == HOMA_STREAM_PATIENCE_INTERVAL)
+		conn->keep_interval_ms = value * 1000;
+	else
+		conn->keep_most = (u8)value;
+	if (conn->f.state != TAS_CLOSED)
+		tas_options(homad_engine_of(t->tcp, stream), conn);
+	return NULL;
+}
+
 /* ---- connect ---- */
 
 /*
@@ -293,6 +316,8 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 
 	if (s->app->phase != HOMAD_APP_OPEN)
 		return NULL;
+	if (!homa_stream_may_wait(HOMA_STREAM_PATIENCE_USER, c->slot))
+		return wrong_patience;
 	if (unlikely(!homad_streams_answerable(t, s, false)))
 		return homad_next_round;
 	/* The slow path may be about to give it slots. */
@@ -315,6 +340,7 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 	tcp->counters.local_opened += local;
 	stream->token = c->token;
 	stream->opening = true;
+	stream->conn.user_timeout = c->slot * TAS_MSEC;
 	set_options(t, stream, c->value);
 	return NULL;
 }
@@ -377,6 +403,8 @@ static const char *of_stream(struct homad_thread *t, struct homad_stream *stream
 		set_options(t, stream, c->value);
 		tell_others(t, stream);
 		return NULL;
+	case HOMA_STREAM_PATIENCE:
+		return set_patience(t, stream, c->token, c->value);
 	}
 	return "a command that does not exist";
 }
