@@ -20,9 +20,15 @@
 #include <time.h>
 
 typedef unsigned long homa_pl_request_t;
+/* These are liburing's, which a program may have. */
+struct io_uring;
+struct io_uring_params;
 
-/* Each function has its return type, its name, and the types of its arguments. */
+/* Each function has its return type, its name, and the types of its arguments. syscall() is the
+ * first: an allocator that initialises itself calls it, and dlsym() calls the allocator if it
+ * does not find one of the others. */
 #define HOMA_PL_FUNCTIONS(X)                                                     \
+	X(long, syscall, (long, ...))                                            \
 	X(int, socket, (int, int, int))                                          \
 	X(int, bind, (int, const struct sockaddr *, socklen_t))                  \
 	X(int, connect, (int, const struct sockaddr *, socklen_t))               \
@@ -93,6 +99,14 @@ typedef unsigned long homa_pl_request_t;
 	X(int, system, (const char *))                                           \
 	X(FILE *, popen, (const char *, const char *))                           \
 	X(int, sigaction, (int, const struct sigaction *, struct sigaction *))   \
+	X(int, io_uring_setup, (unsigned int, struct io_uring_params *))         \
+	X(int, io_uring_queue_init,                                              \
+	  (unsigned int, struct io_uring *, unsigned int))                       \
+	X(int, io_uring_queue_init_params,                                       \
+	  (unsigned int, struct io_uring *, struct io_uring_params *))           \
+	X(int, io_uring_queue_init_mem,                                          \
+	  (unsigned int, struct io_uring *, struct io_uring_params *, void *,    \
+	   size_t))                                                              \
 	X(int, epoll_create, (int))                                              \
 	X(int, epoll_create1, (int))                                             \
 	X(int, epoll_ctl, (int, int, int, struct epoll_event *))                 \

@@ -17,6 +17,7 @@
 #include "libhoma_internal.h"
 #include "../../abi/homa_encap.h"
 #include "internal.h"
+#include "real.h"
 
 /* The longest slice of a wait, in ns, in a child of fork() while its parent still has the
  * port. */
@@ -69,7 +70,8 @@ socklen_t homa_pl_name(const struct homa_pl_sock *s,
 void homa_pl_wake_returned(struct homa_pl_sock *s)
 {
 	__atomic_fetch_add(&s->returned, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &s->returned, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
+	HOMA_PL_REAL(syscall)(SYS_futex, &s->returned, FUTEX_WAKE_PRIVATE,
+			      INT32_MAX, NULL);
 }
 
 /* Returns how long the call may still wait, in ns; -1 for ever, 0 not at all. */
@@ -94,8 +96,8 @@ static int wait_returned(struct homa_pl_sock *s, const struct receipt *r,
 
 	if (!ns)
 		return -EAGAIN;
-	if (syscall(SYS_futex, &s->returned, FUTEX_WAIT_PRIVATE, seen,
-		    ns < 0 ? NULL : &ts) &&
+	if (HOMA_PL_REAL(syscall)(SYS_futex, &s->returned, FUTEX_WAIT_PRIVATE,
+				  seen, ns < 0 ? NULL : &ts) &&
 	    errno == EINTR)
 		return -EINTR;
 	return 0;

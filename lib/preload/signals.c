@@ -73,8 +73,9 @@ static void defer(int number, siginfo_t *info, ucontext_t *context)
 	own->deferred = true;
 	sigfillset(&context->uc_sigmask);
 	/* If the kernel has no memory for @info, the signal is sent without it. */
-	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), number, info))
-		syscall(SYS_tgkill, getpid(), gettid(), number);
+	if (HOMA_PL_REAL(syscall)(SYS_rt_tgsigqueueinfo, getpid(), gettid(),
+				  number, info))
+		HOMA_PL_REAL(syscall)(SYS_tgkill, getpid(), gettid(), number);
 	errno = before;
 }
 

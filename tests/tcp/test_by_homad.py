@@ -5,6 +5,7 @@ handlers, numbers that cannot be, calls that give up."""
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,8 +41,17 @@ def test_case(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None
     test_calls.test_calls(case, "v4", accelerated, tmp_path)
 
 
+# How connections end is not the kernel's affair there, and no packet's.
+ENDS = [
+    case
+    for subject in ("ends", "reset", "close")
+    for case in re.findall(
+        r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
+    )
+]
 WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "splice"))] + [
-    "tcp_info"
+    "tcp_info",
+    *ENDS,
 ]
 
 
@@ -80,3 +90,43 @@ def test_passing_a_socket__is_refused(accelerated: tuple[Side, Side]) -> None:
 
 def test_echo__in_a_set_within_a_set(accelerated: tuple[Side, Side]) -> None:
     test_echo.test_server__waits_in_all_ways("nested", "v4", accelerated)
+
+
+def test_io_uring__is_denied(accelerated: tuple[Side, Side]) -> None:
+    """Else the kernel would serve sockets that are homad's. An instruction in the program is not reached."""
+    server = accelerated[0]
+    assert server.run([PROGRAMS / "tcp_uring"]).stdout == "ENOSYS\n"
+    by_kernel = server.space.run([str(PROGRAMS / "tcp_uring")]).stdout
+    assert server.run([PROGRAMS / "tcp_uring", "raw"]).stdout == by_kernel
+
+
+def test_io_uring__is_the_kernels_without_homad(accelerated: tuple[Side, Side]) -> None:
+    """All TCP is the kernel's then, too."""
+    server = accelerated[0]
+    by_kernel = server.space.run([str(PROGRAMS / "tcp_uring")]).stdout
+    words = server.words([PROGRAMS / "tcp_uring"])
+    lost = [w if not w.startswith("HOMA_SERVICE_SOCKET=") else f"{w}.gone" for w in words]
+    assert lost != words
+    assert server.space.run(lost).stdout == by_kernel
+
+
+NODE = """
+const net = require('net'), fs = require('fs'), dns = require('dns');
+const [host, port] = process.argv.slice(1);
+const server = net.createServer(one => one.pipe(one)).listen(+port, host, () => {
+  const client = net.connect(+port, host, () => client.end('x'.repeat(100000)));
+  let got = 0;
+  client.on('data', piece => got += piece.length);
+  client.on('end', () => {
+    server.close();
+    fs.promises.readFile('/proc/self/stat').then(() => console.log('echoed', got));
+  });
+});
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="there is no node")
+def test_node__that_would_use_io_uring(accelerated: tuple[Side, Side]) -> None:
+    server = accelerated[0]
+    done = server.run(["env", "UV_USE_IO_URING=1", "node", "-e", NODE, server.v4, port()])
+    assert done.stdout == "echoed 100000\n"
