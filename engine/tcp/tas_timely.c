@@ -33,6 +33,7 @@ static u64 adjust(struct tas_engine *engine, struct tas_conn *conn)
 	u64 low = engine->params.timely_low_us * 1000ull, queued;
 	u64 high = homa_max_u64(engine->params.timely_high_us * 1000ull, low);
 	u64 step = engine->params.rate_step_kbps * 125ull;
+	u64 spacing = homa_div64(conn->f.mss * TAS_SEC, r->rate);
 	s64 longer;
 
 	if (!r->rtt)
@@ -40,6 +41,10 @@ static u64 adjust(struct tas_engine *engine, struct tas_conn *conn)
 	if (!r->rtt_least || r->rtt < r->rtt_least)
 		r->rtt_least = r->rtt;
 	queued = r->rtt - r->rtt_least;
+	/* The ACK of a segment may have waited for the next one: a round trip says no more than
+	 * that, or who was once as slow as this would remain so. */
+	if (spacing > high)
+		queued -= homa_min_u64(queued, spacing);
 	longer = r->rtt_before ? (s64)(r->rtt - r->rtt_before) : 0;
 	r->gradient += (longer - r->gradient) / (1 << GAIN_SHIFT);
 	r->falls = r->gradient > 0 ? 0 : (u8)homa_min_u32(r->falls + 1u, FALLS);

@@ -151,14 +151,15 @@ static bool marks(u32 control)
 	return control == TAS_DCTCP || control == TAS_RATE_DCTCP;
 }
 
-static void play(u32 control, const char *setting, u64 value, u32 jain_least)
+static void play_from(u64 seed, u32 control, const char *setting, u64 value,
+		      u32 jain_least)
 {
 	struct share *s = calloc(1, sizeof(*s));
 	u64 a, b, jain;
 	u32 i;
 
 	assert_non_null(s);
-	homa_rng_init(&s->rng, 5);
+	homa_rng_init(&s->rng, seed);
 	for (i = 0; i < 2; i++) {
 		s->end[i] = bench_new(FRAME);
 		s->path[!i].to = &s->end[i]->engine;
@@ -200,6 +201,11 @@ static void play(u32 control, const char *setting, u64 value, u32 jain_least)
 	free(s);
 }
 
+static void play(u32 control, const char *setting, u64 value, u32 jain_least)
+{
+	play_from(5, control, setting, value, jain_least);
+}
+
 static void share__newreno(void **state)
 {
 	(void)state;
@@ -224,10 +230,13 @@ static void share__dctcp_by_rate(void **state)
 	play(TAS_RATE_DCTCP, NULL, 0, 950);
 }
 
+/* From the second seed on both connections once became so slow that the delay of ACKs kept
+ * them so. */
 static void share__timely(void **state)
 {
 	(void)state;
 	play(TAS_TIMELY, NULL, 0, 900);
+	play_from(8, TAS_TIMELY, NULL, 0, 900);
 }
 
 /* 9.6 Mbit/s of payload each, so that headers fit on the link, too. */
