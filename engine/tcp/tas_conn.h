@@ -321,6 +321,9 @@ struct tas_conn {
 	/* Number of keepalive probes without an answer after which the connection fails.
 	 * The host may write it. */
 	u8 keep_most;
+	/* Number of ACKs that segments behind the first gap have had of their own. It stops
+	 * where it decides nothing any more. */
+	u8 gap_acks;
 	/* The congestion control, an enum tas_control. */
 	u8 control;
 	/* The connection is paced even if its control is by window. */

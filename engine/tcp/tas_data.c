@@ -7,6 +7,8 @@
 
 /* Most ACKs that a new connection sends at once, as Linux does. */
 #define QUICK_ACKS 16u
+/* ACKs of their own for segments behind a gap, with SACK: as many as senders wait for. */
+#define GAP_ACKS 3u
 
 static void forget(struct tas_conn *conn, u32 at)
 {
@@ -76,6 +78,26 @@ static void ack_in_order(struct tas_engine *engine, struct tas_conn *conn)
 		    quick || unacked > conn->rcv_mss || conn->f.gaps);
 }
 
+/* Segments behind a gap may come together, and all would be told by one ACK, or by one with
+ * bytes. But without SACK a sender counts ACKs without bytes (RFC 5681, 3.2), and some do so
+ * with it, too. */
+static void ack_behind_gap(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u32 waiting = engine->stray_tail - engine->stray_head;
+
+	if (waiting + 2 > TAS_STRAYS / 2 ||
+	    ((conn->f.flags & TAS_F_SACK) && conn->gap_acks >= GAP_ACKS)) {
+		tas_owe_ack(engine, conn, true);
+		return;
+	}
+	/* The first ACK of what is in order is no duplicate. */
+	if (conn->f.rcv_acked != conn->f.rcv_nxt)
+		tas_send_ack(engine, conn);
+	tas_send_ack(engine, conn);
+	if (conn->gap_acks < GAP_ACKS)
+		conn->gap_acks++;
+}
+
 static u32 first_acks(const struct tas_conn *conn)
 {
 	return homa_max_u32(2,
@@ -87,7 +109,7 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 		 const struct tas_segment *seg, struct tas_copy *copy)
 {
 	u32 start = seg->seq, end = seg->seq + seg->length;
-	bool closes = false;
+	bool closes = false, kept;
 
 	if (tas_before(start, conn->f.rcv_nxt))
 		start = conn->f.rcv_nxt;
@@ -110,6 +132,7 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 		if (unlikely(conn->f.gaps)) {
 			closes = true;
 			close_gaps(conn);
+			conn->gap_acks = 0;
 		}
 		if (closes)
 			tas_owe_ack(engine, conn, true);
@@ -119,8 +142,9 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 	} else {
 		engine->metrics.out_of_order++;
 		conn->out_of_order++;
-		tas_owe_ack(engine, conn, true);
-		if (!keep(engine, conn, start, end)) {
+		kept = keep(engine, conn, start, end);
+		ack_behind_gap(engine, conn);
+		if (!kept) {
 			engine->metrics.out_of_order_drops++;
 			return;
 		}
