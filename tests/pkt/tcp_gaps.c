@@ -107,8 +107,7 @@ static void gaps__leave_room_for_others(void **state)
 	case_open(b, 0, 0);
 	for (i = 1; i < 60; i++)
 		segment(b, i);
-	assert_true(b->engine.stray_tail - b->engine.stray_head <=
-		    TAS_STRAYS / 2);
+	assert_true(b->engine.stray_tail - b->engine.stray_head <= TAS_STRAYS / 2);
 	assert_in_range(duplicates(b, 0), TAS_STRAYS / 4, TAS_STRAYS);
 	bench_free(b);
 }
