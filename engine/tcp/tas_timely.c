@@ -33,9 +33,12 @@ static u64 adjust(struct tas_engine *engine, struct tas_conn *conn)
 	u64 low = engine->params.timely_low_us * 1000ull, queued;
 	u64 high = homa_max_u64(engine->params.timely_high_us * 1000ull, low);
 	u64 step = engine->params.rate_step_kbps * 125ull;
-	u64 spacing = homa_div64(conn->f.mss * TAS_SEC, r->rate);
+	u64 spacing = TAS_NEVER;
 	s64 longer;
 
+	/* The rate is 0 here if next to nothing arrived. */
+	if (r->rate)
+		spacing = homa_div64(conn->f.mss * TAS_SEC, r->rate);
 	if (!r->rtt)
 		return r->lost ? r->rate / 2 : r->rate;
 	if (!r->rtt_least || r->rtt < r->rtt_least)

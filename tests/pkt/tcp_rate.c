@@ -169,6 +169,27 @@ static void rate__timely_sees_the_trend(void **state)
 	bench_free(b);
 }
 
+/* TIMELY: bytes are under way, and for whole intervals ACKs bring marks and nothing else. */
+static void rate__timely_when_nothing_arrives(void **state)
+{
+	struct bench *b = open_with(TAS_TIMELY, 0, TAS_ECE);
+	u32 una, i;
+
+	(void)state;
+	run(b, 1400, false);
+	tas_written(&b->engine, b->conn, 1u << 16);
+	for (i = 0; i < 10; i++) {
+		while (tas_next_out(&b->engine, &b->out))
+			;
+		una = b->conn->f.snd_una - b->conn->iss - 1;
+		tick(b, 410 * TAS_MSEC);
+		ack_of(b, una, true);
+		ack_of(b, una, true);
+		assert_true(b->conn->rate.rate > 0);
+	}
+	bench_free(b);
+}
+
 /* A constant rate holds, in pieces that are evenly spaced, and nobody is woken up in between. */
 static void rate__constant(void **state)
 {
@@ -283,6 +304,7 @@ int main(void)
 		CASE(follows_what_arrives),
 		CASE(halves_after_a_loss),
 		CASE(timely_sees_the_trend),
+		CASE(timely_when_nothing_arrives),
 		CASE(constant),
 		CASE(late_hosts_and_idle_ones),
 		CASE(chosen),

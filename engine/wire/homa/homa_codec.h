@@ -221,7 +221,8 @@ static inline void homa_data_begin(void *buf, const struct homa_hdr *hdr,
 	homa_put_be16(&w->common.sport, hdr->sport);
 	homa_put_be16(&w->common.dport, hdr->dport);
 	homa_put_be32(w->common.ack_high, life << 8 | HOMA_DATA);
-	homa_put_be32(&w->common.doff, HOMA_DOFF_DATA << 28 | HOMA_FLAGS << 16);
+	homa_put_be32(&w->common.doff,
+		      (u32)HOMA_DOFF_DATA << 28 | HOMA_FLAGS << 16);
 	homa_put_be32(&w->common.checksum, HOMA_URGENT);
 	homa_put_be64(&w->common.sender_id, hdr->sender_id);
 	homa_put_be32(&w->length, d->length);
