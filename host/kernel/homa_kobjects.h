@@ -229,6 +229,8 @@ struct homak_sock {
 	/* The number of bytes of unfinished outgoing messages; all threads that send and
 	 * end messages count them, and the kernel uses it instead of sk_wmem_alloc. */
 	atomic64_t tx_bytes;
+	/* Bytes of pages of streams that the socket carries (stream/ring.c). */
+	atomic64_t ring_bytes;
 	/* The destructor of the address family, which is called when the socket ends. */
 	void (*destruct)(struct sock *sk);
 	/* The homa_addr.encap of the peers that the socket sends to. */

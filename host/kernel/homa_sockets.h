@@ -71,6 +71,11 @@ int homak_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
 int homak_getsockopt(struct socket *sock, int level, int name,
 		     char __user *value, int __user *len);
 
+/** homak_region_give() - gives the socket a receive region of @pages 64 KiB pages at address
+ *  @start of who reads; 0 or an error. The socket is locked, and has none. */
+int homak_region_give(struct homak_sock *hsk, unsigned long start, u32 pages);
+/** homak_serve() - says whether the socket takes requests; it is locked. */
+void homak_serve(struct homak_sock *hsk, bool on);
 /** homak_pool_delete() - frees the bookkeeping of a receive region; NULL is fine. */
 void homak_pool_delete(void *pool);
 
@@ -92,6 +97,15 @@ void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter,
 /** homak_inbox_private() - does the same for one private RPC, which the caller holds. */
 bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
 			 struct homak_waiter *waiter, bool wait);
+/** homak_inbox_whole() - as homak_inbox_next(), but it only finds messages and RPCs whose
+ *  message is all there, or that failed; nobody waits. */
+void homak_inbox_whole(struct homak_sock *hsk, struct homak_waiter *waiter);
+/** homak_inbox_unread() - puts the packets of @batch, of which the engine has been told, back to
+ *  the beginning of their RPC's queue: one that is missing is on its way there, on another CPU.
+ *  True: it is not there yet, and the caller has neither the RPC nor its hold any more; false:
+ *  homak_inbox_back() is next. Between homak_enter() and homak_leave(). */
+bool homak_inbox_unread(struct homak_sock *hsk, struct homak_rpc *krpc,
+			struct homak_batch *batch);
 /**
  * homak_inbox_back() - gives an RPC back whose @batch has been dealt with. @done says that
  * the RPC is over or that the application has its message. Returns true if there is more to

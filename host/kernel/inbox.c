@@ -400,6 +400,65 @@ static void homak_find(struct homak_sock *hsk, struct homak_waiter *waiter)
 		homak_claim(hsk, krpc, waiter);
 }
 
+void homak_inbox_whole(struct homak_sock *hsk, struct homak_waiter *waiter)
+{
+	struct homak_rpc *krpc = NULL;
+
+	spin_lock_bh(&hsk->lock);
+	if (likely(!hsk->shutdown)) {
+		waiter->skb = homak_whole_take(hsk);
+		if (waiter->skb)
+			waiter->what = HOMAK_WAITED_MESSAGE;
+		else
+			krpc = homak_first(&hsk->ready);
+	}
+	if (krpc)
+		homak_claim(hsk, krpc, waiter);
+	spin_unlock_bh(&hsk->lock);
+}
+
+/* Puts packets to the beginning of an RPC's queue. */
+static void homak_queue_back(struct homak_rpc *krpc, struct sk_buff *skbs)
+{
+	struct sk_buff *last = skbs;
+
+	if (!skbs)
+		return;
+	krpc->rx_bytes += homak_rx_cb(last)->length;
+	while (last->next) {
+		last = last->next;
+		krpc->rx_bytes += homak_rx_cb(last)->length;
+	}
+	last->next = krpc->rx_head;
+	if (!krpc->rx_head)
+		krpc->rx_tail = last;
+	krpc->rx_head = skbs;
+}
+
+bool homak_inbox_unread(struct homak_sock *hsk, struct homak_rpc *krpc,
+			struct homak_batch *batch)
+{
+	struct sk_buff *skb;
+	bool parked;
+
+	for (skb = batch->skbs; skb; skb = skb->next) {
+		homa_rpc_hold_more(krpc->rpc);
+		homak_rx_cb(skb)->fresh = 0;
+	}
+	spin_lock(&hsk->lock);
+	parked = !krpc->gone && !krpc->over && !krpc->rx_head;
+	homak_queue_back(krpc, batch->skbs);
+	if (parked) {
+		/* Whatever comes for it puts it into the list where it belongs. */
+		krpc->on = HOMAK_LIST_PARTIAL;
+		hsk->partial_bytes += krpc->rx_bytes;
+		list_add_tail(&krpc->list, &hsk->partial);
+	}
+	spin_unlock(&hsk->lock);
+	batch->skbs = NULL;
+	return parked;
+}
+
 void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter,
 		      bool wait)
 {

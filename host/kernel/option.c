@@ -95,10 +95,8 @@ void homak_pool_delete(void *pool)
 		kvfree_rcu(mem, rcu);
 }
 
-static int homak_region_set(struct homak_sock *hsk,
-			    const struct homa_rcvbuf_args *args)
+int homak_region_give(struct homak_sock *hsk, unsigned long start, u32 pages)
 {
-	u32 pages = (u32)(args->length >> HOMA_BPAGE_SHIFT);
 	struct homak_cpu *cpu;
 	void *pool;
 	int err;
@@ -107,7 +105,7 @@ static int homak_region_set(struct homak_sock *hsk,
 	if (!pool)
 		return -ENOMEM;
 	/* The place of the region is set before the engine puts anything there. */
-	hsk->region = args->start;
+	hsk->region = start;
 	hsk->region_size = (size_t)pages << HOMA_BPAGE_SHIFT;
 	hsk->region_pages = pages;
 	cpu = homak_enter_wait(hsk->hnet);
@@ -123,6 +121,17 @@ static int homak_region_set(struct homak_sock *hsk,
 	}
 	hsk->pool = pool;
 	homak_room_open(hsk);
+	return 0;
+}
+
+static int homak_region_set(struct homak_sock *hsk,
+			    const struct homa_rcvbuf_args *args)
+{
+	int err = homak_region_give(hsk, args->start,
+				    (u32)(args->length >> HOMA_BPAGE_SHIFT));
+
+	if (err)
+		return err;
 	mmgrab(current->mm);
 	/* From now on messages can be received into the region. */
 	smp_store_release(&hsk->mm, current->mm);
@@ -159,6 +168,13 @@ static int homak_get_int(sockptr_t value, unsigned int len, int *to)
 	return copy_from_sockptr(to, value, sizeof(*to)) ? -EFAULT : 0;
 }
 
+void homak_serve(struct homak_sock *hsk, bool on)
+{
+	homak_use(hsk);
+	WRITE_ONCE(hsk->server, on);
+	homa_sock_serve(hsk->engine_sock, on);
+}
+
 static int homak_set_server(struct homak_sock *hsk, sockptr_t value,
 			    unsigned int len)
 {
@@ -168,9 +184,7 @@ static int homak_set_server(struct homak_sock *hsk, sockptr_t value,
 		return homak_error_text(hsk, err,
 					"SO_HOMA_SERVER: the value is not an int");
 	lock_sock(&hsk->inet.sk);
-	homak_use(hsk);
-	WRITE_ONCE(hsk->server, on != 0);
-	homa_sock_serve(hsk->engine_sock, on != 0);
+	homak_serve(hsk, on != 0);
 	release_sock(&hsk->inet.sk);
 	return 0;
 }

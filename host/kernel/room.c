@@ -54,7 +54,8 @@ static u32 homak_room_used(const struct homak_sock *hsk)
 static s64 homak_unpaid(const struct homak_sock *hsk)
 {
 	const struct homa_sock *engine_sock = READ_ONCE(hsk->engine_sock);
-	s64 used = homak_room_used(hsk) + atomic64_read(&hsk->tx_bytes);
+	s64 used = homak_room_used(hsk) + atomic64_read(&hsk->tx_bytes) +
+		   atomic64_read(&hsk->ring_bytes);
 
 	/* The engine's socket may end while the last message goes; its memory stays for a
 	 * grace period. */

@@ -89,6 +89,7 @@ static int homak_init_sock(struct sock *sk)
 	INIT_LIST_HEAD(&hsk->waiters);
 	INIT_LIST_HEAD(&hsk->private_waiters);
 	atomic64_set(&hsk->tx_bytes, 0);
+	atomic64_set(&hsk->ring_bytes, 0);
 	hsk->encap = homak_encap_new(&hnet->settings);
 	hsk->destruct = sk->sk_destruct;
 	sk->sk_destruct = homak_pay_end;

@@ -30,7 +30,10 @@
 	M(host_q_other_bytes, "bytes of others, since Homa uses the device")       \
 	M(host_q_short, "short packets of others that passed in them")             \
 	M(host_q_drops, "packets they dropped")                                    \
-	M(host_q_pulls, "times that room in them made Homa send")
+	M(host_q_pulls, "times that room in them made Homa send")                  \
+	M(host_stream_conns, "connections of streams that peers opened")           \
+	M(host_stream_refused, "connections of streams that were refused")         \
+	M(host_stream_bad, "messages of streams that broke the rules")
 
 enum homak_host_metric {
 #define M(name, text) HOMAK_H_##name,
