@@ -96,6 +96,17 @@ static inline void homak_ip6_count_out(struct net *net, struct inet6_dev *idev,
 	IP6_UPD_PO_STATS(net, idev, IPSTATS_MIB_OUT, bytes);
 }
 
+/* 6.10: arguments of accept() are in a struct. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define HOMAK_ACCEPT_ARGS \
+	struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg
+#define HOMAK_ACCEPT_FLAGS (arg->flags)
+#else
+#define HOMAK_ACCEPT_ARGS \
+	struct socket *sock, struct socket *newsock, int flags, bool kern
+#define HOMAK_ACCEPT_FLAGS flags
+#endif
+
 /*
  * Does a task that turns bottom halves off have the processor's data for itself? Without
  * PREEMPT_RT it does. With it a task can be stopped anywhere, and since 6.18 nothing keeps

@@ -16,6 +16,8 @@ int homak_memory_init(void); /* enter.c: object caches */
 void homak_memory_exit(void);
 int homak_qdisc_init(void); /* qdisc.c */
 void homak_qdisc_exit(void);
+int homak_streams_init(void); /* stream/stream_sock.c */
+void homak_streams_exit(void);
 int homak_nets_init(void); /* net.c */
 void homak_nets_exit(void);
 /** homak_cpus_alloc() - makes a context for each CPU; 0 or -ENOMEM. */

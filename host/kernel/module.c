@@ -38,6 +38,7 @@ static const struct homak_step homak_steps[] = {
 	{ "diag", homak_diag_init, homak_diag_exit },
 	{ "protocol", homak_rx_init, homak_rx_exit },
 	{ "sockets", homak_sockets_init, homak_sockets_exit },
+	{ "streams", homak_streams_init, homak_streams_exit },
 };
 
 static void homak_undo(size_t n)
