@@ -147,7 +147,7 @@ static unsigned char *btf_read(size_t *size)
 	return all;
 }
 
-/* The id of the kernel's function @name. */
+/* The id of the kernel's function @name; 0: there is none. */
 static uint32_t btf_function(const char *name)
 {
 	const unsigned char *at, *end;
@@ -170,9 +170,23 @@ static uint32_t btf_function(const char *name)
 			break;
 		at += sizeof(type) + btf_tail(&type);
 	}
-	CHECK(at < end, "the kernel has no %s", name);
+	if (at >= end)
+		id = 0;
 	free(all);
 	return id;
+}
+
+/* Has the kernel run the program; until the descriptor is closed that it returns. */
+static int attach(int prog, const char *where)
+{
+	union bpf_attr attr;
+	int attached;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.raw_tracepoint.prog_fd = (uint32_t)prog;
+	attached = bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
+	CHECK(attached >= 0, "attach to %s", where);
+	return attached;
 }
 
 int bpf_lsm(const char *hook, int rc, int *prog)
@@ -186,15 +200,75 @@ int bpf_lsm(const char *hook, int rc, int *prog)
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = rc },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	union bpf_attr attr;
-	int attached;
 
+	CHECK(how.hook, "the kernel has no %s", hook);
 	*prog = load(&how, code, ARRAY_SIZE(code));
-	memset(&attr, 0, sizeof(attr));
-	attr.raw_tracepoint.prog_fd = (uint32_t)*prog;
-	attached = bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
-	CHECK(attached >= 0, "attach to %s", hook);
-	return attached;
+	return attach(*prog, hook);
+}
+
+/* ---- protocols of sockets ---- */
+
+#define LOAD(reg, at)                         \
+	{ .code = BPF_LDX | BPF_MEM | BPF_DW, \
+	  .dst_reg = (reg),                   \
+	  .src_reg = 6,                       \
+	  .off = (at) }
+#define IF_IS(reg, value, skip)                \
+	{ .code = BPF_JMP32 | BPF_JEQ | BPF_K, \
+	  .dst_reg = (reg),                    \
+	  .off = (skip),                       \
+	  .imm = (value) }
+#define IF_NOT(reg, value, skip)               \
+	{ .code = BPF_JMP32 | BPF_JNE | BPF_K, \
+	  .dst_reg = (reg),                    \
+	  .off = (skip),                       \
+	  .imm = (value) }
+
+int bpf_streams(const char *cgroup)
+{
+	struct load how = {
+		.type = BPF_PROG_TYPE_TRACING,
+		.attach = BPF_MODIFY_RETURN,
+		.hook = btf_function("update_socket_protocol"),
+	};
+	struct stat st;
+
+	if (!how.hook)
+		return -1;
+	CHECK(!stat(cgroup, &st), "%s", cgroup);
+
+	const struct bpf_insn code[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 6, .src_reg = 1 },
+		/* socket(AF_INET or AF_INET6, SOCK_STREAM, 0 or IPPROTO_TCP) */
+		LOAD(2, 0),
+		IF_IS(2, AF_INET, 1),
+		IF_NOT(2, AF_INET6, 12),
+		LOAD(2, 8),
+		{ .code = BPF_ALU64 | BPF_AND | BPF_K, .dst_reg = 2, .imm = 15 },
+		IF_NOT(2, SOCK_STREAM, 9),
+		LOAD(2, 16),
+		IF_IS(2, 0, 1),
+		IF_NOT(2, IPPROTO_TCP, 6),
+		/* by a process of the cgroup */
+		{ .code = BPF_JMP | BPF_CALL,
+		  .imm = BPF_FUNC_get_current_cgroup_id },
+		{ .code = BPF_LD | BPF_DW | BPF_IMM,
+		  .dst_reg = 1,
+		  .imm = (int)st.st_ino },
+		{ .imm = (int)((uint64_t)st.st_ino >> 32) },
+		{ .code = BPF_JMP | BPF_JNE | BPF_X,
+		  .dst_reg = 0,
+		  .src_reg = 1,
+		  .off = 2 },
+		/* has IPPROTO_HOMA */
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = IPPROTO_HOMA },
+		{ .code = BPF_JMP | BPF_EXIT },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+
+	return attach(load(&how, code, ARRAY_SIZE(code)),
+		      "update_socket_protocol");
 }
 
 /* ---- counting ---- */

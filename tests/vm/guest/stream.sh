@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# Streams over Homa: by plain socket calls over loopback, and between two namespaces.
+. /t/tap.sh
+
+patient ""
+tap stream checks 4 127.0.0.1
+[ "$QUICK" ] || tap stream checks 6 ::1
+pair a b 1
+for v in 4 6; do
+	ip=10.1.0.2
+	[ $v = 6 ] && ip=fd1::2
+	background b stream serve $v $((700 + v))
+	check "a stream between two hosts v$v" ip netns exec a stream client $v $ip $((700 + v)) 3000000
+	in_ns a tc qdisc add dev eth0 root netem delay 1ms 1ms loss 2%
+	check "with loss and disorder v$v" ip netns exec a stream client $v $ip $((700 + v)) 300000
+	in_ns a tc qdisc del dev eth0 root
+done
+# Nothing comes from the peer's host any more: what is sent to it fails.
+background a stream client 4 10.1.0.2 704 0
+sleep 1
+for ns in a b; do
+	in_ns $ns sh -c 'echo 300 >/proc/sys/net/homa/timeout_ticks'
+done
+in_ns b tc qdisc add dev eth0 root netem loss 100%
+expect "a client whose peer is gone ends" sh -c 'i=0; while ps | grep -q "[s]tream client"; do i=$((i + 1)); [ $i -lt 600 ] || exit 1; sleep 0.1; done'
+expect "with ETIMEDOUT" sh -c 'cat /run/background.out; grep -q "errno 110" /run/background.out'
+quiesce
+ip netns del a
+ip netns del b
+expect "no RPC is left" rpcs_gone ""
+expect "no socket is left" [ "$(metric "" socks)" = 0 ]
+i=0
+until rmmod homa 2>/run/rmmod.err; do
+	i=$((i + 1))
+	[ $i -gt 300 ] && break
+	sleep 0.2
+done
+expect "the module goes" [ ! -d /sys/module/homa ]
+finish
