@@ -176,6 +176,9 @@ void tas_close(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_options(struct tas_engine *engine, struct tas_conn *conn)
 {
+	/* A connection that has ended has no timers: its host frees it when it likes. */
+	if (conn->f.state == TAS_CLOSED)
+		return;
 	tas_unfold(engine, conn);
 	if (!(conn->f.flags & TAS_F_KEEPALIVE) || !tas_open(conn))
 		tas_disarm(conn, TAS_TIMER_KEEPALIVE);

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -46,6 +47,16 @@ static void free_conn(struct tas_conn *conn)
 	free(conn);
 }
 
+/* A timer of freed memory would fire later, and nobody would see why. */
+static void check_unused(const struct tas_conn *conn)
+{
+	if (!homa_wheel_linked(&conn->wheel) &&
+	    !homa_wheel_linked(&conn->rate.node) && !homa_list_linked(&conn->f.tx))
+		return;
+	fprintf(stderr, "the engine freed a connection that it still uses\n");
+	abort();
+}
+
 static void hear(struct pkt_bed *bed)
 {
 	struct tas_conn *conn;
@@ -55,6 +66,7 @@ static void hear(struct pkt_bed *bed)
 		;
 	while ((conn = tas_next_event(&bed->engine, &events))) {
 		if (events & TAS_EV_FREE) {
+			check_unused(conn);
 			free_conn(conn);
 			continue;
 		}

@@ -175,8 +175,7 @@ static void set_options(struct homad_thread *t, struct homad_stream *stream,
 	conn->f.flags &= ~(u32)(TAS_F_NODELAY | TAS_F_CORK | TAS_F_KEEPALIVE);
 	conn->f.flags |= flags;
 	stream->resets = options & HOMA_STREAM_OPT_RESET;
-	if (conn->f.state != TAS_CLOSED)
-		tas_options(homad_engine_of(t->tcp, stream), conn);
+	tas_options(homad_engine_of(t->tcp, stream), conn);
 }
 
 /* Sets @which, an enum homa_stream_patience, to @value. */
@@ -195,8 +194,7 @@ static const char *set_patience(struct homad_thread *t,
 		conn->keep_interval_ms = value * 1000;
 	else
 		conn->keep_most = (u8)value;
-	if (conn->f.state != TAS_CLOSED)
-		tas_options(homad_engine_of(t->tcp, stream), conn);
+	tas_options(homad_engine_of(t->tcp, stream), conn);
 	return NULL;
 }
 
