@@ -24,9 +24,7 @@ typedef unsigned long homa_pl_request_t;
 struct io_uring;
 struct io_uring_params;
 
-/* Each function has its return type, its name, and the types of its arguments. syscall() is the
- * first: an allocator that initialises itself calls it, and dlsym() calls the allocator if it
- * does not find one of the others. */
+/* Each function has its return type, its name, and the types of its arguments. */
 #define HOMA_PL_FUNCTIONS(X)                                                     \
 	X(long, syscall, (long, ...))                                            \
 	X(int, socket, (int, int, int))                                          \
@@ -126,15 +124,22 @@ struct homa_pl_real {
 
 extern struct homa_pl_real homa_pl_real;
 
-/** homa_pl_resolve() - find all of them; a constructor calls it, or the first hook before that. */
-void homa_pl_resolve(void);
+/**
+ * homa_pl_resolve() - find one function, for a hook that runs before our constructor
+ * @where: its field in homa_pl_real, which is set
+ * @name: its name
+ *
+ * Only this one: an allocator that initialises itself may call the hook, and dlsym() calls the
+ * allocator when it does not find a name, as it does not find liburing's in most programs.
+ */
+void homa_pl_resolve(void *where, const char *name);
 
 #define HOMA_PL_REAL(name)                                                \
 	(*({                                                              \
 		if (__builtin_expect(!__atomic_load_n(&homa_pl_real.name, \
 						      __ATOMIC_RELAXED),  \
 				     0))                                  \
-			homa_pl_resolve();                                \
+			homa_pl_resolve(&homa_pl_real.name, #name);       \
 		homa_pl_real.name;                                        \
 	}))
 

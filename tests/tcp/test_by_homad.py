@@ -110,6 +110,13 @@ def test_io_uring__is_the_kernels_without_homad(accelerated: tuple[Side, Side]) 
     assert server.space.run(lost).stdout == by_kernel
 
 
+def test_allocator__that_initialises_itself_before_our_constructor(
+    accelerated: tuple[Side, Side],
+) -> None:
+    """What is not found in the C library must not be looked for meanwhile: redis did not start."""
+    assert accelerated[0].run([PROGRAMS / "tcp_allocator"]).stdout == "ok\n"
+
+
 NODE = """
 const net = require('net'), fs = require('fs'), dns = require('dns');
 const [host, port] = process.argv.slice(1);
