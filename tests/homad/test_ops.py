@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from homad import Homad, needs_homad, needs_root, one_host, two_hosts
+from homad import MOST_KB, Homad, needs_homad, needs_root, one_host, two_hosts
 from netns import ROOT, eventually
 from ops_tools import RPCS, Raw, ask, serving, snapshot, tool
 
@@ -238,7 +238,7 @@ def test_monitor__viewers_that_do_not_read_cost_nothing_forever() -> None:
                 pass
         ask(host, host, 100)
         assert snapshot(host.homad)["homad"]["attachments"] >= 1
-        assert host.homad.rss() < 400_000
+        assert host.homad.rss() < MOST_KB
         before = len(host.homad.fds())
         for raw in lazy:
             raw.close()

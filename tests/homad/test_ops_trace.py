@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from homad import Host, needs_homad, needs_root, one_host, two_hosts
+from homad import MOST_KB, Host, needs_homad, needs_root, one_host, two_hosts
 from tools import records
 from netns import ROOT, eventually
 from ops_tools import RPCS, Raw, ask, serving, snapshot, tool
@@ -272,7 +272,7 @@ def test_reader_that_does_not_read__loses_records_and_slows_nobody() -> None:
             got = list(reader.feed(raw.read()))
         lost = sum(r.rpc for r in got if r.kind == records.LOST)
         assert lost + len(got) > 9000 and lost > 0
-        assert host.homad.rss() < 400_000
+        assert host.homad.rss() < MOST_KB
 
 
 @pytest.mark.sanitized

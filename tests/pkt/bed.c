@@ -51,7 +51,8 @@ static void free_conn(struct tas_conn *conn)
 static void check_unused(const struct tas_conn *conn)
 {
 	if (!homa_wheel_linked(&conn->wheel) &&
-	    !homa_wheel_linked(&conn->rate.node) && !homa_list_linked(&conn->f.tx))
+	    !homa_wheel_linked(&conn->rate.node) &&
+	    !homa_list_linked(&conn->f.tx))
 		return;
 	fprintf(stderr, "the engine freed a connection that it still uses\n");
 	abort();
