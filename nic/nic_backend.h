@@ -45,18 +45,20 @@ struct nic_ops {
 	int (*fd)(const struct nic *nic);
 	/* It is nic_arm(). */
 	bool (*arm)(struct nic *nic);
-	/** It is NULL if to look for packets costs nothing. */
+	/** It is nic_watch(), and NULL if to look for packets costs no system call. */
 	const u64 *(*watch)(struct nic *nic);
-	/** It is NULL if the kernel keeps path MTUs. */
+	/** It is nic_believe_mtu(), and NULL if the kernel keeps path MTUs. */
 	void (*believe_mtu)(struct nic *nic, const struct homa_addr *dst,
 			    u32 mtu);
 	/* It is nic_route(). */
 	int (*route)(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
-	/** It is NULL, as @learn then is, if the backend always asks the kernel itself. */
+	/** It is nic_ask_by(), and NULL, as @learn then is, if the backend always asks the kernel
+	 *  itself. */
 	void (*ask_by)(struct nic *nic, nic_way_asker ask, void *arg);
 	/* It is nic_learn(). */
 	void (*learn)(struct nic *nic, const struct nic_way *way);
-	/** It is NULL, as the next two then are, if the backend cannot carry TCP. */
+	/** It is nic_tcp_port(), and NULL, as @source and @has_address then are, if the backend
+	 *  cannot carry TCP. */
 	int (*tcp_port)(struct nic *nic, u16 port, bool on);
 	/* It is nic_source(). */
 	int (*source)(struct nic *nic, const struct homa_addr *dst,

@@ -121,10 +121,18 @@ u32 homa_peers_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 
 /* ---- a link ---- */
 
-/* struct homa_link_state - for tools and tests */
+/* struct homa_link_state - a copy of what a link knows at a moment, for tools and tests */
 struct homa_link_state {
-	/* As in struct homa_derived and struct homa_link, but times in us. */
-	u32 rtt_bytes, max_incoming, resend_us, timeout_us, rtt_us;
+	/* Most bytes of a message that are sent without a grant. */
+	u32 rtt_bytes;
+	/* Most bytes that may be granted and not received, over all messages of the link. */
+	u32 max_incoming;
+	/* Time of silence after which missing bytes are asked for again, in us. */
+	u32 resend_us;
+	/* Time of silence after which an RPC is given up, in us. */
+	u32 timeout_us;
+	/* Smallest round trip that was measured of late, in us; 0: none was measured. */
+	u32 rtt_us;
 	/* Number of outgoing messages that can send. */
 	u32 sending;
 	/* Number of incoming messages that are granted to. */

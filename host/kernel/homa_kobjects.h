@@ -253,9 +253,10 @@ struct homak_sock {
 
 /* struct homak6_sock - a Homa socket of AF_INET6. Guarded by: what struct homak_sock says. */
 struct homak6_sock {
-	/* What both families have. */
+	/* The part that sockets of both families have; it must be first. */
 	struct homak_sock homa;
-	struct ipv6_pinfo inet6; /* must be last */
+	/* The kernel's state of an IPv6 socket; it must be last. */
+	struct ipv6_pinfo inet6;
 };
 
 static inline struct homak_sock *homak_sk(const struct sock *sk)

@@ -16,26 +16,37 @@
 #define HOMA_PL_EXEC_MAGIC 0x63657865616d6f68ull /* "homaexec" */
 #define HOMA_PL_KEPT_MOST 8192u			 /* descriptors of sockets */
 
-/* struct homa_pl_kept - what is known of the socket behind a descriptor. A socket with several
- * descriptors has several of these. */
+/**
+ * struct homa_pl_kept - what is known of the socket behind a descriptor. A socket with several
+ *	descriptors has several of these.
+ * @dev: the device by which the kernel's socket is known (fstat()).
+ * @ino: the inode by which it is known, together with @dev.
+ * @rcvtimeo: how long a receive waits in ns (SO_RCVTIMEO); -1 for ever.
+ * @sndtimeo: how long sending waits in ns (SO_SNDTIMEO); -1 for ever.
+ * @linger: how long close() waits until the peer has everything in ns (SO_LINGER); -1 for ever.
+ * @least: the number of bytes of SO_RCVLOWAT.
+ * @stream: where homad finds the stream, if @has_stream is 1.
+ * @family: AF_INET or AF_INET6.
+ * @status: O_NONBLOCK or 0.
+ * @options: a set of HOMA_STREAM_NODELAY and the like.
+ * @patience: how long the socket waits for a silent peer, as far as the program has said that.
+ * @has_stream: 1 if the socket is homad's, 0 if it is the kernel's.
+ * @open: 1 if the connection is open, and the program knows it.
+ * @error_told: 1 if the program has heard why the connection failed.
+ * @shut_read: 1 if the program has shut it down for reading.
+ * @shut_write: 1 if the program has shut it down for writing.
+ * @common: 1 if another process has or had the connection, too.
+ * @unused: zeros, so that all bytes of the struct have a value.
+ */
 struct homa_pl_kept {
-	/* The device and the inode by which the kernel's socket is known. */
 	uint64_t dev, ino;
-	/* As in struct homa_pl_sock and struct homa_pl_tcp, in ns. */
 	int64_t rcvtimeo, sndtimeo, linger;
-	/* As in struct homa_pl_tcp, in bytes. */
 	uint64_t least;
-	/* Where homad finds the stream, if @has_stream is 1. */
 	struct homa_stream_carried stream;
-	/* As in struct homa_pl_sock. */
 	int32_t family, status;
-	/* As in struct homa_pl_tcp. */
 	uint32_t options;
-	/* As in struct homa_pl_tcp. */
 	struct homa_patience patience;
-	/* @has_stream is 1 if the socket is homad's. The others are as in struct homa_pl_tcp. */
 	uint8_t has_stream, open, error_told, shut_read, shut_write, common;
-	/* Zeros, so that all bytes of the struct have a value. */
 	uint8_t unused[2];
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The slow side of AF_XDP: netlink notifications, ICMP errors, refreshing
- * neighbours, and sleeping. The packet sockets join the epoll set only while
- * somebody is about to sleep: a socket that is always watched makes the kernel
- * run the wake-up path for each packet.
+ * neighbours, and sleeping. The AF_XDP sockets join the epoll set when somebody is
+ * about to sleep, and stay there unless many packets come before the next sleep
+ * (afxdp_rx.c): a socket in the set makes the kernel run the wake-up path for each
+ * packet, and to join and to leave it are system calls.
  */
 #include "afxdp.h"
 

@@ -24,10 +24,10 @@ typedef bool (*nic_path_touch)(void *arg, const struct homa_addr *hop);
  * @waiting: the first of the paths through it that hold packets.
  * @paths: the number of paths through it; it is freed with the last.
  * @version: a number that is raised when @state, @lasting or @mac change.
- * @state: as in struct nic_neigh.
- * @lasting: as in struct nic_neigh.
+ * @state: what the kernel's entry of the neighbour is good for.
+ * @lasting: true if that entry was set by hand, so that the kernel will never probe it.
  * @used: true if a path through it was used since the kernel was told that it is in use.
- * @mac: as in struct nic_neigh.
+ * @mac: the neighbour's Ethernet address, if the entry is valid.
  * @changed_ms: the time at which @version was last raised, in ms.
  * @used_ms: the time at which the kernel was last told that it is in use, in ms.
  * @asked_ms: the time at which the kernel was last asked about it, in ms.

@@ -80,19 +80,25 @@ struct homad_user_view {
 	u64 streams, stream_tx, stream_rx;
 };
 
-/* struct homad_slow_view - copies of what the control thread counts; the fields have the
- * names that they have in struct homad_slow, struct homad_attach and struct homad_tcp_ports,
- * which explain them. */
+/**
+ * struct homad_slow_view - copies of what the control thread counts
+ * @num_apps: How many attachments there are.
+ * @attached: How many attachments have begun since homad's start.
+ * @detached: How many attachments have ended since then.
+ * @refused: How many attachments were refused since then.
+ * @evicted: How many attachments were ended because they broke the rules.
+ * @handed_over: How often another process has taken over an exported attachment.
+ * @handovers_expired: How often nobody has taken one over in time.
+ * @memory_grown: How often an attachment has got more memory.
+ * @memory_shrunk: How often an attachment has given memory back.
+ * @memory_refused: How often an attachment was refused more memory.
+ * @listens_refused: The number of requests to listen at a TCP port that have failed.
+ */
 struct homad_slow_view {
-	/* As in struct homad_slow. */
 	u32 num_apps;
-	/* As in struct homad_slow. */
 	u64 attached, detached, refused, evicted;
-	/* As in struct homad_slow. */
 	u64 handed_over, handovers_expired;
-	/* As in struct homad_attach. */
 	u64 memory_grown, memory_shrunk, memory_refused;
-	/* As in struct homad_tcp_ports. */
 	u64 listens_refused;
 };
 

@@ -35,9 +35,9 @@
 #include "homa_net.h"
 #include "homa_stream_wire.h"
 
-/* requests of a connection that may be without an answer when it sends bytes */
+/* The most requests that a connection may have without an answer when it sends bytes. */
 #define HOMAK_STREAM_OUT 64u
-/* parts of the ring that may be filled with gaps before them */
+/* The most parts of a ring that may have come with a gap before them. */
 #define HOMAK_RING_SPANS 64u
 
 /* ---- ring.c ---- */
@@ -54,14 +54,16 @@ struct homak_span {
  * struct homak_ring - received bytes of a stream from @read on. Guarded by: homak_conn.lock, but
  * for @pages: the work item fills a place for bytes from @next on, and the reader, with
  * lock_sock(), empties those before @next.
- * @payer: the Homa socket that is charged for pages.
- * @pages: a place for each page, and one more than the window has; NULL: no byte has come yet.
- * @spans: received parts behind a gap, in order, HOMAK_RING_SPANS at most.
- * @window: most bytes behind @read that may come, a multiple of PAGE_SIZE.
- * @num_pages: number of entries of @pages.
- * @num_spans: number of entries of @spans in use.
- * @read: offset up to which the program has read. The reader writes it, locked.
- * @next: offset up to which there is no gap. The work item writes it, locked.
+ * @payer: the Homa socket that is charged for the pages.
+ * @pages: the places for pages, one more than the window has pages; a place without a page is
+ *	NULL. It is NULL itself until the first byte comes.
+ * @spans: the parts of the stream that have come with a gap before them, in order.
+ * @window: how many bytes from @read on the peer may send, a multiple of PAGE_SIZE.
+ * @num_pages: the number of entries of @pages.
+ * @num_spans: the number of entries of @spans in use, HOMAK_RING_SPANS at most.
+ * @read: the offset in the stream up to which the program has read, in bytes. The reader
+ *	writes it, locked.
+ * @next: the offset up to which all bytes have come. The work item writes it, locked.
  */
 struct homak_ring {
 	struct homak_sock *payer;
@@ -103,21 +105,22 @@ struct homak_carrier;
 /*
  * struct homak_carrier - a Homa socket that carries messages of streams. Guarded by: @lock what
  * follows it; what is before that is constant once homak_carrier_new() has set it.
- * @ref: references; a work item that is queued has one.
- * @sock: the Homa socket.
- * @hsk: the same, as the module knows it.
- * @memcg: the memory cgroup of who made it, which pays for connections.
- * @work: takes messages.
- * @end: ends the carrier when the last reference is gone.
- * @arrived: is given each message.
- * @conns: connections by their keys; each entry is a reference.
- * @next_key: what xa_alloc_cyclic() wants; a key comes back after all others.
- * @lock: protects what follows.
- * @listener: the socket that listens; NULL: none does.
- * @pending: connections that were not accepted yet, each with a reference.
- * @num_pending: their number.
- * @backlog: most there may be.
- * @rcu: frees it.
+ * @ref: the number of references; a work item that is queued has one.
+ * @sock: the Homa socket, as the kernel knows it.
+ * @hsk: the Homa socket, as this module knows it.
+ * @memcg: the memory cgroup of the program that made the carrier; it pays for connections.
+ * @work: the work item that takes messages from the Homa socket.
+ * @end: the work item that ends the carrier when the last reference is gone.
+ * @arrived: the function that is called for each message that has come.
+ * @conns: the connections, by their keys; each entry is a reference.
+ * @next_key: the key with which xa_alloc_cyclic() begins to look for a free one. So a key that
+ *	was used comes back only after all others.
+ * @lock: the lock of the fields that follow.
+ * @listener: the socket that listens; NULL if none does.
+ * @pending: the connections that were not accepted yet, each with a reference.
+ * @num_pending: the number of connections in @pending.
+ * @backlog: the most connections that there may be in @pending.
+ * @rcu: delays the freeing of the memory until no packet looks at the carrier any more.
  */
 struct homak_carrier {
 	refcount_t ref;
@@ -160,9 +163,11 @@ void homak_carriers_exit(void);
 /*
  * struct homak_carried - a message that a carrier received. Written by: homak_carry_take(), for
  * the work item that called it.
- * @info: what it is; a failed request of ours has no bytes.
- * @skbs: its packets, each with where its bytes are.
- * @one: true if there is one packet that is the whole message (struct homak_whole_cb).
+ * @info: the message's kind, length, sender and cookie. A request of ours that failed has no
+ *	bytes.
+ * @skbs: the packets of the message; the control block of each says where its bytes are.
+ * @one: true if a single packet is the whole message, so that its control block is a struct
+ *	homak_whole_cb.
  */
 struct homak_carried {
 	struct homa_msg_info info;
@@ -185,13 +190,13 @@ int homak_carry_to_ring(const struct homak_carried *m, u32 at,
 
 /*
  * struct homak_ask - a request to send. Written by: the thread that sends it.
- * @peer: its receiver.
- * @port: the receiver's port.
- * @cookie: comes back with the answer.
- * @hdr: its header.
- * @more: what follows the header; NULL: nothing.
- * @n: number of bytes of @more.
- * @local: the address that it leaves from is written here; or NULL.
+ * @peer: the address of the receiver.
+ * @port: the Homa port of the receiver.
+ * @cookie: a value that comes back with the answer, see homak_cookie().
+ * @hdr: the header with which the message begins.
+ * @more: the bytes that follow the header; NULL if none do.
+ * @n: the number of bytes of @more.
+ * @local: where to write the address of ours that the request leaves from; or NULL.
  */
 struct homak_ask {
 	struct homa_addr peer;
@@ -219,44 +224,48 @@ bool homak_carry_local(struct homak_carrier *carrier,
 /* ---- conn.c ---- */
 
 enum homak_conn_state {
-	HOMAK_CONN_OPENING, /* OPEN is not answered yet */
-	HOMAK_CONN_LIVE,
-	HOMAK_CONN_DEAD, /* @error says why */
+	HOMAK_CONN_OPENING, /* we have sent OPEN, and it is not answered yet */
+	HOMAK_CONN_LIVE, /* both ends know each other, and bytes may be sent */
+	HOMAK_CONN_DEAD, /* it has failed; homak_conn.error says why */
 };
 
 /*
  * struct homak_conn - one end of a stream. Guarded by: @lock what follows it; what is before that
  * is constant once the connection was opened.
- * @ref: references.
- * @carrier: what carries it, with a reference.
- * @key: its key in homak_carrier.conns.
- * @secret: what requests for it have to know.
- * @peer: the other end's address.
- * @peer_port: and port.
+ * @ref: the number of references.
+ * @carrier: the carrier of its messages, on which it has a reference.
+ * @key: the number by which homak_carrier.conns finds it, and which the peer's requests name.
+ * @secret: a random number that the peer's requests have to name, too, so that nobody else can
+ *	send for it.
+ * @peer: the address of the other end.
+ * @peer_port: the Homa port of the other end.
  * @local: the address of ours that the peer knows.
- * @lock: protects what follows.
- * @sk: its socket; NULL: not accepted yet, or closed.
+ * @lock: the lock of the fields that follow.
+ * @sk: the socket of the program; NULL if it was not accepted yet, or is closed.
  * @state: an enum homak_conn_state.
- * @error: positive errno of a connection that is dead; 0 once it was told.
- * @closed: its socket is gone; it goes when all is answered.
- * @killed: it is in no table any more.
- * @peer_key: key of the other end.
- * @peer_secret: secret of the other end.
- * @sent: offset up to which bytes were sent.
- * @edge: offset up to which they may be.
- * @out: requests without an answer.
- * @out_bytes: bytes in them.
- * @want_room: somebody waits until he can send.
- * @fin_sent: FIN was sent.
- * @fin_known: the end of what the peer sends is known,
- * @fin: and is here.
- * @told: the largest edge that the peer was told.
- * @edge_out: a request that only tells it is without an answer.
- * @ring: what was received.
- * @pending: in homak_carrier.pending.
- * @timer: ends a connection that was closed and gets no answers; asks an idle peer; tells a
- *	socket that could not send for want of memory to try again.
- * @rcu: frees it.
+ * @error: why a dead connection has failed, a positive errno; 0 once the program was told.
+ * @closed: true if the program has closed the socket. The connection then goes as soon as all
+ *	requests are answered.
+ * @killed: true if homak_carrier.conns does not have it any more.
+ * @peer_key: the key of the connection at the other end.
+ * @peer_secret: the secret of the connection at the other end.
+ * @sent: the offset in the outgoing stream up to which bytes were sent.
+ * @edge: the offset up to which the peer lets us send.
+ * @out: the number of requests that are not answered yet.
+ * @out_bytes: the number of the stream's bytes in those requests.
+ * @want_room: true if a thread of the program, or poll(), waits until more can be sent, or
+ *	close() until all is answered (SO_LINGER).
+ * @fin_sent: true if FIN was sent, so that no more bytes will be.
+ * @fin_known: true if the peer has sent FIN, so that @fin is valid.
+ * @fin: the offset at which the incoming stream ends.
+ * @told: the largest offset up to which the peer was told that it may send.
+ * @edge_out: true if a request is under way that only tells the peer such an offset.
+ * @ring: the bytes that were received and not read yet.
+ * @pending: links it into homak_carrier.pending.
+ * @timer: a timer with three purposes (homak_say_timer()): it ends a connection that was closed
+ *	and gets no answers, asks an idle peer whether it is there (SO_KEEPALIVE), and lets a
+ *	socket that could not send for want of memory try again.
+ * @rcu: delays the freeing of the memory until no reader under RCU looks at it any more.
  */
 struct homak_conn {
 	refcount_t ref;
@@ -305,11 +314,12 @@ void homak_conn_kill(struct homak_conn *conn);
  *  connection was taken out. */
 void homak_conn_delay(struct homak_conn *conn, unsigned long delay);
 
-/* What conn's socket is told. */
+/* Bits for homak_conn_wake(): which threads at the connection's socket are woken. */
 enum {
-	HOMAK_WAKE_READ = 1,
-	HOMAK_WAKE_WRITE = 2,
-	HOMAK_WAKE_ALL = 4, /* state or error has changed */
+	HOMAK_WAKE_READ = 1,  /* those that read, because bytes have come */
+	HOMAK_WAKE_WRITE = 2, /* those that write, because there is room */
+	HOMAK_WAKE_ALL =
+		4, /* all, because the connection's state or error has changed */
 };
 /** homak_conn_wake() - tells the threads that wait at the connection's socket. */
 void homak_conn_wake(struct homak_conn *conn, u32 what);
@@ -331,13 +341,16 @@ u32 homak_conn_room(const struct homak_conn *conn, u32 sndbuf);
 
 /* ---- say.c: what a connection sends ---- */
 
+/* The time after which an idle peer is asked whether it is there, in jiffies. */
 #define HOMAK_KEEPALIVE (60 * HZ)
 
-/* Bits of a cookie beside the header's flags. */
-#define HOMAK_COOKIE_OPEN 4
-#define HOMAK_COOKIE_EDGE 8
+/* Flags of a cookie beside HOMAK_STREAM_FLAGS, which say what the request was. */
+#define HOMAK_COOKIE_OPEN 4 /* it is an OPEN */
+#define HOMAK_COOKIE_EDGE \
+	8 /* it only tells the peer up to which offset it may send */
 
-/* The cookie of a request: the key of its connection, what it was, its bytes. */
+/* Makes the cookie of a request, by which its answer is understood: the key of the connection,
+ * flags that say what the request was, and the number @n of the stream's bytes in it. */
 static inline u64 homak_cookie(u32 key, u32 flags, u32 n)
 {
 	return (u64)key << 32 | flags << 24 | n;
@@ -384,11 +397,11 @@ void homak_stream_arrived(struct homak_carrier *carrier, struct homak_carried *m
 /*
  * struct homak_stream - a stream socket. Guarded by: lock_sock(); poll() reads @carrier and @conn
  * without it.
- * @inet: must be first.
- * @carrier: NULL: it has no port yet.
- * @conn: NULL: it is no connection.
- * @bound: address that bind() named; ::, if any.
- * @connected: @conn was live, and connect() or accept() has said so.
+ * @inet: the kernel's own part of the socket, which must be first.
+ * @carrier: the carrier of the messages, with a reference; NULL if the socket has no port yet.
+ * @conn: the connection, with a reference; NULL if there is none, as at a listener.
+ * @bound: the address that bind() named; :: stands for any.
+ * @connected: true if connect() or accept() has told the program that @conn is live.
  */
 struct homak_stream {
 	struct inet_sock inet;
@@ -398,10 +411,12 @@ struct homak_stream {
 	bool connected;
 };
 
-/* struct homak6_stream - the same of AF_INET6. Guarded by: lock_sock(). */
+/* struct homak6_stream - a stream socket of AF_INET6. Guarded by: lock_sock(). */
 struct homak6_stream {
-	struct homak_stream stream; /* must be first */
-	struct ipv6_pinfo inet6;    /* must be last */
+	/* The part that sockets of both families have; it must be first. */
+	struct homak_stream stream;
+	/* The kernel's state of an IPv6 socket; it must be last. */
+	struct ipv6_pinfo inet6;
 };
 
 static inline struct homak_stream *homak_stream(const struct sock *sk)
@@ -409,7 +424,7 @@ static inline struct homak_stream *homak_stream(const struct sock *sk)
 	return (struct homak_stream *)sk;
 }
 
-/* the receive window of a socket whose program has not set SO_RCVBUF */
+/* The receive window of a socket whose program has not set SO_RCVBUF, in bytes. */
 #define HOMAK_STREAM_WINDOW (256u << 10)
 
 /** homak_stream_window() - returns the receive window that follows from SO_RCVBUF. */

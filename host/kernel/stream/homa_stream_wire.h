@@ -10,29 +10,31 @@
 #define HOMAK_STREAM_VERSION 1
 
 enum homak_stream_kind {
-	HOMAK_STREAM_OPEN = 1,
-	HOMAK_STREAM_DATA,
-	HOMAK_STREAM_ANSWER,
+	HOMAK_STREAM_OPEN = 1, /* a request for a new connection */
+	HOMAK_STREAM_DATA, /* a request to a connection, with bytes of the stream or without */
+	HOMAK_STREAM_ANSWER, /* the response to either */
 };
 
-/* flags */
-#define HOMAK_STREAM_FIN 1
-#define HOMAK_STREAM_RESET 2
-#define HOMAK_STREAM_FLAGS 3
+/* Bits of homak_stream_hdr.flags of a DATA. */
+#define HOMAK_STREAM_FIN 1 /* the stream ends behind these bytes */
+#define HOMAK_STREAM_RESET \
+	2 /* the connection is given up, and bytes may be lost */
+#define HOMAK_STREAM_FLAGS 3 /* all bits that there are */
 
 /*
  * struct homak_stream_hdr - the beginning of each message. Written by: who sends it, in memory of
  * its own; who receives one has a copy.
- * @magic: HOMAK_STREAM_MAGIC.
- * @version: HOMAK_STREAM_VERSION.
+ * @magic: the number HOMAK_STREAM_MAGIC, by which a message of a stream is known.
+ * @version: the number HOMAK_STREAM_VERSION.
  * @kind: an enum homak_stream_kind.
- * @flags: HOMAK_STREAM_FIN, HOMAK_STREAM_RESET.
- * @status: of an answer: 0, or an errno.
- * @key: of the receiver's connection.
- * @zero: 0.
- * @secret: of the receiver's connection.
- * @offset: where the payload begins; in an answer the next byte expected.
- * @edge: the receiver of this message may send the bytes before this offset.
+ * @flags: in DATA bits HOMAK_STREAM_FIN and HOMAK_STREAM_RESET, else 0.
+ * @status: in an answer 0, or a positive errno that says why the request is refused.
+ * @key: in DATA the key of the receiver's connection (homak_conn.key).
+ * @zero: always 0.
+ * @secret: in DATA the secret of the receiver's connection (homak_conn.secret).
+ * @offset: in DATA the offset in the stream at which the payload begins, in bytes. In an answer
+ *	to DATA the offset up to which all bytes have come.
+ * @edge: the offset up to which the receiver of this message may send bytes.
  */
 struct homak_stream_hdr {
 	__be16 magic;
@@ -50,9 +52,9 @@ struct homak_stream_hdr {
 /*
  * struct homak_stream_open - what follows the header in OPEN and in the answer to it: the sender's
  * end. Written by: who sends it; constant after that.
- * @key: of the sender's connection.
- * @zero: 0.
- * @secret: of the sender's connection.
+ * @key: the key of the sender's connection, which the other end's requests name.
+ * @zero: always 0.
+ * @secret: the secret of the sender's connection, which they name, too.
  */
 struct homak_stream_open {
 	__be32 key;
