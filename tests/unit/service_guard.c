@@ -35,15 +35,15 @@ static void guard__a_fault_costs_only_its_owner(void **state)
 {
 	int fd = eventfd(0, EFD_NONBLOCK), one, two;
 	u8 *a = cut_off(3), *b = cut_off(2);
-	u32 ticket_a, ticket_b;
+	u32 number_a, number_b;
 	eventfd_t count;
 
 	(void)state;
 	assert_int_equal(homad_guard_start(fd), 0);
-	ticket_a = homad_guard_add(a, 3 * PAGE, &one);
-	ticket_b = homad_guard_add(b, 2 * PAGE, &two);
-	assert_int_not_equal(ticket_a, 0);
-	assert_int_not_equal(ticket_b, ticket_a);
+	number_a = homad_guard_add(a, 3 * PAGE, &one);
+	number_b = homad_guard_add(b, 2 * PAGE, &two);
+	assert_int_not_equal(number_a, 0);
+	assert_int_not_equal(number_b, number_a);
 	assert_null(homad_guard_next());
 	assert_int_equal(*(volatile u8 *)(a + PAGE + 5), 0);
 	*(volatile u8 *)(a + 2 * PAGE) = 7;
@@ -53,8 +53,8 @@ static void guard__a_fault_costs_only_its_owner(void **state)
 	assert_null(homad_guard_next());
 	assert_int_equal(b[PAGE], 0);
 	assert_ptr_equal(homad_guard_next(), &two);
-	homad_guard_remove(ticket_a);
-	homad_guard_remove(ticket_b);
+	homad_guard_remove(number_a);
+	homad_guard_remove(number_b);
 	munmap(a, 3 * PAGE);
 	munmap(b, 2 * PAGE);
 	close(fd);
@@ -63,14 +63,14 @@ static void guard__a_fault_costs_only_its_owner(void **state)
 static void guard__elsewhere_it_is_as_deadly_as_ever(void **state)
 {
 	u8 *memory = cut_off(2);
-	u32 ticket;
+	u32 number;
 	int status;
 	pid_t pid;
 
 	(void)state;
 	assert_int_equal(homad_guard_start(-1), 0);
 	/* No longer guarded, and only half of it was. */
-	ticket = homad_guard_add(memory, PAGE, memory);
+	number = homad_guard_add(memory, PAGE, memory);
 	pid = fork();
 	if (pid == 0) {
 		status = memory[0] + memory[PAGE];
@@ -79,7 +79,7 @@ static void guard__elsewhere_it_is_as_deadly_as_ever(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGBUS);
-	homad_guard_remove(ticket);
+	homad_guard_remove(number);
 	pid = fork();
 	if (pid == 0) {
 		status = memory[0];
@@ -90,26 +90,26 @@ static void guard__elsewhere_it_is_as_deadly_as_ever(void **state)
 	munmap(memory, 2 * PAGE);
 }
 
-static void guard__tickets_are_used_again_and_run_out(void **state)
+static void guard__numbers_are_used_again_and_run_out(void **state)
 {
-	static u32 tickets[70000];
+	static u32 numbers[70000];
 	u32 i, n, middle;
 
 	(void)state;
-	for (n = 0; n < HOMA_ARRAY_SIZE(tickets); n++) {
-		tickets[n] = homad_guard_add((void *)(uintptr_t)(n * PAGE),
-					     PAGE, tickets);
-		if (!tickets[n])
+	for (n = 0; n < HOMA_ARRAY_SIZE(numbers); n++) {
+		numbers[n] = homad_guard_add((void *)(uintptr_t)(n * PAGE),
+					     PAGE, numbers);
+		if (!numbers[n])
 			break;
 	}
 	assert_in_range(n, 60000, 69999);
-	middle = tickets[n / 2];
+	middle = numbers[n / 2];
 	homad_guard_remove(middle);
 	homad_guard_remove(0);
-	assert_int_equal(homad_guard_add(NULL, PAGE, tickets), middle);
-	assert_int_equal(homad_guard_add(NULL, PAGE, tickets), 0);
+	assert_int_equal(homad_guard_add(NULL, PAGE, numbers), middle);
+	assert_int_equal(homad_guard_add(NULL, PAGE, numbers), 0);
 	for (i = 0; i < n; i++)
-		homad_guard_remove(tickets[i]);
+		homad_guard_remove(numbers[i]);
 }
 
 int main(void)
@@ -117,7 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(guard__a_fault_costs_only_its_owner),
 		cmocka_unit_test(guard__elsewhere_it_is_as_deadly_as_ever),
-		cmocka_unit_test(guard__tickets_are_used_again_and_run_out),
+		cmocka_unit_test(guard__numbers_are_used_again_and_run_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,7 +132,7 @@ static void guard(struct homad_attachment *a, const struct homad_piece *piece)
 	if (a->num_guards < HOMA_ARRAY_SIZE(a->guards))
 		a->guards[a->num_guards++] = (struct homad_guarded){
 			.base = piece->base,
-			.ticket = homad_guard_add(piece->base, piece->bytes,
+			.number = homad_guard_add(piece->base, piece->bytes,
 						  &a->app),
 		};
 }
@@ -284,7 +284,7 @@ void homad_app_unmap(struct homad *d, struct homad_app *app, void *base,
 	for (i = 0; base && i < a->num_guards; i++) {
 		if (a->guards[i].base != base)
 			continue;
-		homad_guard_remove(a->guards[i].ticket);
+		homad_guard_remove(a->guards[i].number);
 		a->guards[i] = a->guards[--a->num_guards];
 		break;
 	}

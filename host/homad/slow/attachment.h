@@ -212,7 +212,7 @@ struct homad_attachment {
 		/* Where the piece is mapped. */
 		void *base;
 		/* What homad_guard_add() returned for it. */
-		u32 ticket;
+		u32 number;
 	} guards[HOMA_SHM_SEGMENTS + 4];
 	u32 num_guards;
 	int new_ready_fd;

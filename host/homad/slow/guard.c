@@ -105,13 +105,13 @@ u32 homad_guard_add(const void *base, size_t bytes, void *owner)
 	return i + 1;
 }
 
-void homad_guard_remove(u32 ticket)
+void homad_guard_remove(u32 number)
 {
-	if (!ticket)
+	if (!number)
 		return;
-	__atomic_store_n(&ranges[ticket - 1].end, 0, __ATOMIC_RELEASE);
-	if (ticket - 1 < lowest)
-		lowest = ticket - 1;
+	__atomic_store_n(&ranges[number - 1].end, 0, __ATOMIC_RELEASE);
+	if (number - 1 < lowest)
+		lowest = number - 1;
 }
 
 void *homad_guard_next(void)

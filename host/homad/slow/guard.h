@@ -13,12 +13,13 @@
 /** homad_guard_start() - catch SIGBUS. @fd: eventfd to signal, or -1. */
 int homad_guard_start(int fd);
 /**
- * homad_guard_add() - note that a fault in this memory concerns @owner Returns a ticket for
- * homad_guard_remove(), 0 if the table is full (then a fault there is deadly as without
- * us).
+ * homad_guard_add() - note that a fault in this memory concerns @owner. Returns the range's
+ * number for homad_guard_remove(), from 1 on; 0 if the table is full (then a fault there ends
+ * homad, as it would without this).
  */
 u32 homad_guard_add(const void *base, size_t bytes, void *owner);
-void homad_guard_remove(u32 ticket);
+/** homad_guard_remove() - forget the range with this number; 0 is none. */
+void homad_guard_remove(u32 number);
 /** homad_guard_next() - return an owner whose memory has faulted since, or NULL. */
 void *homad_guard_next(void);
 
