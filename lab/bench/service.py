@@ -132,9 +132,10 @@ class Runner:
     def _ring_jobs(self, case: Case, seconds: float, *more: str) -> list[Job]:
         client, server = self.pair
         words = [server.address, str(case.outstanding), str(seconds), "{json}", *more]
+        argv = [*(("setsid",) if case.sessions else ()), str(ring())]
         return [
-            Job("ring", [str(ring()), "server", server.device], server, background=True),
-            Job("ring", [str(ring()), "client", client.device, *words], client),
+            Job("ring", [*argv, "server", server.device], server, background=True),
+            Job("ring", [*argv, "client", client.device, *words], client),
         ]
 
     def _ring(self, case: Case, group: Group) -> dict[str, float]:

@@ -17,6 +17,7 @@ APPS = 64
 _SAME, _CROSS = (0, 0), (0, 1)
 SERVICE = ("--via", "service")
 RING = "ring"  # no transport: this machine's bound, tests/counts/ring.c
+RING_TITLE = "ring: next to nothing"
 SHARE = Metric("share", "max/min\nshare", True)
 CPU = Metric("cpu_percent", "% of a\ncore", True)
 WAKEUPS = Metric("wakeups", "wake-ups\nper s", True)
@@ -115,7 +116,7 @@ def _rtt() -> list[Case]:
         _tcp("tcp_yield_same", "yielding, same core", "rtt", ("--wait", "yield"), _SAME),
         _tcp("tcp_spin_cross", "spinning, two cores", "rtt", ("--wait", "spin"), _CROSS),
         Case("homad_rtt", "homad", "rtt"),
-        Case("ring_rtt", "ring: next to nothing", "rtt", RING, (), outstanding=1),
+        Case("ring_rtt", RING_TITLE, "rtt", RING, (), outstanding=1),
     ]
 
 
@@ -125,13 +126,13 @@ def _rate() -> list[Case]:
         _tcp("tcp_1_cross", "1 connection, two cores", "rate", one, _CROSS),
         _tcp("tcp_16_cross", "16 connections, two cores", "rate", many, _CROSS),
     ]
-    cases.append(Case("ring_rate", "ring: next to nothing", "rate", RING, (), outstanding=64))
     for group, more in (("rate", {}), ("sessions", {"sessions": True}), ("hog", {"hog": True})):
         suffix = "" if group == "rate" else f"_{group}"
         cases += [
             _tcp(f"tcp_1{suffix}", "1 connection", group, one, **more),
             _tcp(f"tcp_16{suffix}", "16 connections", group, many, **more),
             Case(f"homad_rate{suffix}", "homad", group, **more),
+            Case(f"ring_rate{suffix}", RING_TITLE, group, RING, (), outstanding=64, **more),
         ]
     return cases
 
@@ -168,9 +169,7 @@ def _light() -> list[Case]:
             Case(f"homad_{group}", "homad", group, rate=rate),
             Case(f"inside_{group}", "in process", group, "homa", ("--via", "afxdp"), rate=rate),
             Case(f"udp_{group}", "in process, UDP", group, "homa", ("--via", "udp"), rate=rate),
-            Case(
-                f"ring_{group}", "ring: next to nothing", group, RING, (), outstanding=64, rate=rate
-            ),
+            Case(f"ring_{group}", RING_TITLE, group, RING, (), outstanding=64, rate=rate),
         ]
     return found
 
@@ -226,6 +225,16 @@ RATIOS = (
         RATE,
         "homad_rate_hog",
         ("tcp_1_hog", "tcp_16_hog"),
+    ),
+    *(
+        Ratio(
+            f"{group}_to_ring",
+            f"rate to the ring's, {where}",
+            RATE,
+            f"homad_rate_{group}",
+            (f"ring_rate_{group}",),
+        )
+        for group, where in (("sessions", "own sessions"), ("hog", "beside a hog"))
     ),
     Ratio("goodput_to_tcp", "goodput to TCP", GOODPUT, "homad_bulk", ("tcp_1_bulk", "tcp_4_bulk")),
     Ratio(

@@ -12,6 +12,8 @@
  *	ring server INTERFACE
  *	ring client INTERFACE PEER-ADDRESS OUTSTANDING SECONDS JSON-FILE [RATE BEGIN]
  *
+ * If it leads a session (setsid), its daemon leads one, too.
+ *
  * Without RATE each answer is followed by the next request. With it RATE requests per second
  * leave at random times (Poisson arrivals) that do not depend on the answers, OUTSTANDING of
  * them at once at most, and those of the SECONDS from BEGIN on (of the monotonic clock) count.
@@ -438,6 +440,7 @@ int main(int argc, char **argv)
 	bool client = (argc == 7 || argc == 9) && !strcmp(argv[1], "client");
 	u64 until = homa_clock_ns() + CONNECT_NS;
 	int rc = 1;
+	bool leads;
 	pid_t pid;
 
 	if (!client && (argc != 3 || strcmp(argv[1], "server"))) {
@@ -451,11 +454,15 @@ int main(int argc, char **argv)
 		return 1;
 	shared->up.wake = eventfd(0, EFD_NONBLOCK);
 	shared->down.wake = eventfd(0, EFD_NONBLOCK);
+	leads = getsid(0) == getpid();
 	pid = fork();
 	if (pid < 0)
 		return 1;
-	if (!pid)
+	if (!pid) {
+		if (leads)
+			setsid();
 		return daemon_main(argv[2]);
+	}
 	while (!__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) &&
 	       homa_clock_ns() < until && !waitpid(pid, NULL, WNOHANG))
 		usleep(1000);

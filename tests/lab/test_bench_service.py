@@ -266,7 +266,12 @@ def test_light__children_belong_to_their_parents() -> None:
 def test_ring__messages_go_round() -> None:
     with Lab() as lab:
         runner = bench_service.Runner(lab.pair("s", 11, offloads=True), 0.1)
-        for key, group in (("ring_rtt", "rtt"), ("ring_rate", "rate")):
+        for key, group in (
+            ("ring_rtt", "rtt"),
+            ("ring_rate", "rate"),
+            ("ring_rate_sessions", "sessions"),
+            ("ring_rate_hog", "hog"),
+        ):
             values = runner.run(one(key, []).case, BY_KEY[group])
             assert values and all(value > 0 for value in values.values()), key
 
