@@ -32,16 +32,17 @@ enum {
 
 /**
  * struct homa_backend_options - settings after defaults and environment
- * @nic: packet I/O: "afxdp" or "udp".
- * @interface: the device to use ("afxdp") or whose packet size and rate to
- *	expect ("udp"); NULL: unknown.
- * @address: local numeric address or NULL.
- * @udp_port, @link_mbps: 0: not given.
- * @rcvbuf: bytes, a multiple of 64 KiB.
- * @spin_us: -1 or microseconds.
- * @flags: HOMA_OPEN_*.
- * @config: up to two strings of settings, applied in this order, or NULL.
- * @own_rcvbuf: @rcvbuf is what the program asked for, not the default.
+ * @nic: the kind of packet I/O: "afxdp", "message" or "udp".
+ * @interface: the device to use ("afxdp", "message") or whose packet size and rate to
+ *	expect ("udp"); NULL if it is unknown.
+ * @address: the local numeric address, or NULL if the program named none.
+ * @udp_port: the UDP port to use, in host order; 0 if the program named none.
+ * @link_mbps: the rate of the link in Mbit/s; 0 if the program named none.
+ * @rcvbuf: the size of the receive buffer in bytes, a multiple of 64 KiB.
+ * @spin_us: how long a receive polls before it blocks, in microseconds; -1: for ever.
+ * @flags: bits HOMA_OPEN_*.
+ * @config: up to two strings of settings, applied in this order; NULL: there is none.
+ * @own_rcvbuf: true if @rcvbuf is what the program asked for, not the default.
  * @region: @rcvbuf bytes of the caller's where messages shall arrive, aligned to
  *	a page of memory; NULL: the host's own.
  */
@@ -61,12 +62,13 @@ struct homa_backend_options {
 
 /**
  * struct homa_message_out - a message to send
- * @iov, @iovcnt: its pieces.
- * @length: their sum, 1 .. HOMA_MAX_MESSAGE.
- * @room: the host's memory that the only piece lies at the begin of, or NULL. When the call
+ * @iov: the pieces of the message, in order.
+ * @iovcnt: the number of pieces.
+ * @length: the sum of their bytes, 1 .. HOMA_MAX_MESSAGE.
+ * @room: memory of the host's, which the only piece lies at the begin of, or NULL. When the call
  *	succeeds the room is the host's again, else it stays the caller's.
- * @deadline: of a request: when its application stops waiting, ns of CLOCK_MONOTONIC, which a
- *	host tells the server if it can; 0: it does not say.
+ * @deadline: in a request the time at which its application stops waiting, in ns of
+ *	CLOCK_MONOTONIC, which a host tells the server if it can; 0: it does not say.
  */
 struct homa_message_out {
 	const struct iovec *iov;
@@ -78,8 +80,9 @@ struct homa_message_out {
 
 /**
  * struct homa_room - memory of a host that messages can be sent from without a copy
- * @at, @size: where it is, and its bytes.
- * @owner, @segment, @offset: the host's.
+ * @at: the address at which it begins.
+ * @size: its size in bytes.
+ * @owner, @segment, @offset: what the host knows it by; the core does not look at them.
  *
  * Written by: the host, in @alloc; the core hands it back as it is.
  */
@@ -92,29 +95,30 @@ struct homa_room {
 };
 
 /**
- * struct homa_backend_ops - a host
- * @abi: HOMA_BACKEND_ABI.
- * @open: @err receives one sentence on failure.
+ * struct homa_backend_ops - the functions of a host
+ * @abi: the value of HOMA_BACKEND_ABI that the host was built with.
+ * @open: makes an endpoint and writes it to @out. On failure @err receives one sentence.
  * @close: ends calls of other threads with -ESHUTDOWN, then frees.
  * @bind: makes the host a server on @port.
  * @getsockname: writes the address and port that peers see into @addr.
  * @udp_port: returns the UDP port in use, in host order; 0: packets are not in UDP.
- * @receive: @id 0: any message that @flags ask for; waits for ever if
- *	@timeout_ns is negative. The cookie of a request is when its client stops waiting, in
- *	the same form, or 0.
- * @receive_batch: @receive of any message, and what else is there then, up to @n; how
- *	many.
- * @fd_edges: from now on the descriptor of @fd has an edge (as epoll sees it)
- *	for every further message, not only when it becomes readable.
- * @set_region: exchange the region for @bytes at @region (NULL: the host's own);
+ * @receive: waits for the message of the RPC @id, or with 0 for any message that @flags ask for;
+ *	for ever if @timeout_ns is negative. It writes into a request's cookie when its client
+ *	stops waiting, as homa_message_out.deadline.
+ * @receive_batch: waits for any message as @receive does, and takes what else is there then, up
+ *	to @n messages in all. It returns how many it took.
+ * @fd_edges: has the descriptor of @fd give an edge (as epoll sees it) for every further
+ *	message from now on, not only when it becomes readable.
+ * @set_region: exchanges the region for @bytes at @region (NULL: for the host's own memory);
  *	-EBUSY if a message has been received or an RPC is open.
- * @release_pages: give pieces back by their offsets; -EINVAL if one was not out
+ * @release_pages: gives pieces of the region back by their offsets; -EINVAL if one was not out
  *	(the others are given back).
- * @rpcs: visit the open RPCs.
- * @reject: the request will not be answered; its client hears @error, a positive errno,
- *	if it understands that. -EINVAL: answered or rejected before. -EOPNOTSUPP: what
- *	runs the protocol is older than this call.
- * @request: with HOMA_NONBLOCK it does not wait, and gives -EAGAIN if it had to.
+ * @rpcs: calls @visit for each open RPC.
+ * @reject: refuses a request, which will not be answered. Its client hears @error, a positive
+ *	errno, if it understands that. -EINVAL: it was answered or rejected before.
+ *	-EOPNOTSUPP: what runs the protocol is older than this call.
+ * @request: sends a request and writes its @id. With HOMA_NONBLOCK it does not wait, and gives
+ *	-EAGAIN where it would have to.
  * @reply: sends the response to @request, which the host copies or pins before it returns.
  * @release: gives back the pages of a message.
  * @abort: ends the request of this side with @id, 0: all of them, with the errno @error; with 0
@@ -122,20 +126,20 @@ struct homa_room {
  * @fd: returns a descriptor that is readable while a message waits.
  * @poll: does what can be done without waiting.
  * @metrics: calls @visit for each counter.
- * @wait_send: until such a request of @length bytes would find room; -EAGAIN: not
- *	within the time.
- * @send_fd: a descriptor that is readable when such a request may be worth another try;
- *	the host's until @close.
- * @alive: does the client of the request, which was not answered, still wait? 1, 0, or an
- *	error as above.
- * @alloc: memory that messages of up to @length bytes can be sent from without a copy; it
- *	stays valid until @unalloc or a call that sends it, also when the host is closed.
- *	-ENOBUFS: there is none. NULL: the host copies what it sends.
- * @unalloc: give it back; the host may be closed already.
- * @sends_from: does this address lie in such memory, whoever has it?
- * @listen: take requests on @port, 0: on the present one, or no longer: @flags
- *	are HOMA_CTL_LISTEN_* of abi/shm.h. Moves a socket that is bound already.
- * @shutdown: end all RPCs; later calls and those that wait get -ESHUTDOWN, and the
+ * @wait_send: waits until @request with HOMA_NONBLOCK would find room for @length bytes;
+ *	-EAGAIN: it would not within the time.
+ * @send_fd: returns a descriptor that is readable when @request with HOMA_NONBLOCK may be worth
+ *	another try. It is the host's until @close.
+ * @alive: returns 1 if the client of a request that was not answered still waits, 0 if it does
+ *	not, or an error as @reject.
+ * @alloc: writes to @room memory that messages of up to @length bytes can be sent from without a
+ *	copy. It stays valid until @unalloc or a call that sends it, also when the host is
+ *	closed. -ENOBUFS: there is none. NULL: the host copies what it sends.
+ * @unalloc: gives such memory back; the host may be closed already.
+ * @sends_from: returns 1 if the address @at lies in such memory, whoever has it, else 0.
+ * @listen: takes requests on @port, with 0 on the present one, or takes none any more: @flags
+ *	are HOMA_CTL_LISTEN_* of abi/shm_ctl.h. It moves a socket that is bound already.
+ * @shutdown: ends all RPCs. Later calls and those that wait get -ESHUTDOWN, and the
  *	descriptor of @fd is readable for ever; only @close remains.
  *
  * All return 0 or a negative errno, with the meanings of libhoma.h. Arguments

@@ -27,9 +27,9 @@ enum tas_repair {
  * @repair: what is done about losses, an enum tas_repair.
  * @control: the congestion control, an enum tas_control.
  * @timer: timer that is due next, an enum tas_timer; TAS_TIMERS: none is set.
- * @backoff: as tas_conn.backoff.
- * @probes: as tas_conn.probes.
- * @keep_probes: as tas_conn.keep_probes.
+ * @backoff: number of timeouts and window probes since something new was acknowledged.
+ * @probes: number of timeouts and window probes since the peer last said anything.
+ * @keep_probes: number of keepalive probes since the peer last said anything.
  * @snd_wscale: bits by which the windows in the peer's segments are shifted left.
  * @rcv_wscale: bits by which the windows in our segments are shifted right.
  * @mss: payload of a full segment that we send, in bytes.

@@ -39,6 +39,7 @@ struct homak_rx_flow {
 	u32 cookie;
 };
 
+/* struct homak_rx_flows - the flows that a CPU remembers for a namespace */
 struct homak_rx_flows {
 	/* The flows, each at the place that its hash says. */
 	struct homak_rx_flow slot[HOMAK_FLOW_SLOTS];

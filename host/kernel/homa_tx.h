@@ -116,8 +116,7 @@ int homak_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length
 
 /* struct homak_tx_piece - what goes into one skb */
 struct homak_tx_piece {
-	/* What the engine wants to send. This skb takes @length bytes of it, after the
-	 * first @skip. */
+	/* What the engine wants to send. This skb takes a part of it. */
 	const struct homa_tx_desc *desc;
 	/* The route by which the skb is sent. */
 	struct dst_entry *dst;
@@ -127,8 +126,9 @@ struct homak_tx_piece {
 	struct sock *sk;
 	/* The outgoing message, which has the payload. */
 	const struct homak_msg *msg;
-	/* @skip, @length: see @desc, in bytes. */
+	/* The number of bytes of @desc before this skb's part. */
 	u32 skip;
+	/* The number of bytes of this skb's part. */
 	u32 length;
 	/* Message bytes of one packet on the wire. If they are less than @length, the skb
 	 * has several segments, in the form @form. */

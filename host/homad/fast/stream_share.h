@@ -46,9 +46,15 @@ struct homad_hold {
 	struct homad_streams *s;
 	/* The number by which the attachment @s names the listener. */
 	u32 number;
-	/* @joined, @name: as in an alias. @told: the holder was told that connections wait,
-	 * and has not found none since. @waiting: it is to be told so. */
-	bool joined, told, waiting;
+	/* True until the holder is told that it has the listener, by an event that contains
+	 * @name. */
+	bool joined;
+	/* True from when the holder is told that connections wait until it asks for one and
+	 * gets none. */
+	bool told;
+	/* True while the holder is to be told that connections wait. */
+	bool waiting;
+	/* The name that the process that shared the listener uses (see HOMA_STREAM_JOINED). */
 	u64 name;
 	/* @of_listener and @of_holder link it into homad_tcp_listener.holds and
 	 * homad_streams.holding; @pending links it into homad_streams.hold_news while there
