@@ -16,7 +16,7 @@
 #include <net/udp.h>
 
 #include "homa_codec.h"
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 static u32 homak_udp_len(const struct homa_addr *dst)
 {

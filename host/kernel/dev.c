@@ -15,7 +15,7 @@
 #include <linux/slab.h>
 
 #include "homa_net.h"
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 #define HOMAK_CTRL_SLOTS 128u
 

@@ -13,7 +13,7 @@
 #include <linux/slab.h>
 
 #include "homa_net.h"
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 #define HOMAK_FILL (HOMAK_SPARES + 4u)
 /* most peers and records that are freed in a turn, at the end */

@@ -18,7 +18,6 @@
 #include <net/ip6_route.h>
 
 #include "homa_flow.h"
-#include "homa_net.h"
 #include "homa_receive.h"
 
 #ifdef CONFIG_NETFILTER

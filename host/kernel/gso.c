@@ -30,7 +30,7 @@
 
 #include "homa_codec.h"
 #include "homa_receive.h"
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 #define HOMAK_GSO_SLACK 320u /* room for headers of all layers, as TCP leaves */
 #define HOMAK_GSO_OFFSET 4u  /* bytes of an interleaved segment's own header */

@@ -162,7 +162,7 @@ struct homak_dev {
 
 #define HOMAK_DEV_BUCKETS 32u
 #define HOMAK_USER_BITS 5
-struct homak_route;    /* a way to a peer, remembered; homa_tx.h */
+struct homak_route;    /* a way to a peer, remembered; homa_transmit.h */
 struct homak_routes;   /* the cache of routes; route.c */
 struct homak_encap;    /* the UDP socket and the hooks of both disguises */
 struct homak_rx_flows; /* flows that a CPU remembers; homa_flow.h */
@@ -183,8 +183,7 @@ struct homak_net {
 	/* A context for each CPU; made with the engine. */
 	struct homak_cpu __percpu *cpus;
 	/* The memory cgroup that pays for what belongs to no socket, from when there is an
-	 * engine; NULL: the
-	 * machine does. */
+	 * engine; NULL: the machine does. */
 	struct mem_cgroup *memcg;
 	/* True if no thread may enter the engine, because settings are being changed or the
 	 * namespace ends. */
@@ -226,6 +225,13 @@ struct homak_net {
 	/* The tables of settings (sysctl.c). */
 	struct homak_sysctl *sysctl;
 };
+
+/** homak_net_gfp() - the flags with which memory of a namespace is allocated, in process
+ *  context. */
+static inline gfp_t homak_net_gfp(const struct homak_net *hnet)
+{
+	return hnet->memcg ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
+}
 
 extern unsigned int homak_net_id;
 

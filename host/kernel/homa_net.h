@@ -5,13 +5,6 @@
 
 #include "homa_kernel.h"
 
-/** homak_net_gfp() - the flags with which memory of a namespace is allocated, in process
- *  context. */
-static inline gfp_t homak_net_gfp(const struct homak_net *hnet)
-{
-	return hnet->memcg ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
-}
-
 int homak_memory_init(void); /* enter.c: object caches */
 void homak_memory_exit(void);
 int homak_qdisc_init(void); /* qdisc.c */

@@ -20,7 +20,7 @@
 #include <linux/uio.h>
 
 #include "homa_sockets.h"
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 #define HOMAK_MSG_SMALL 1536u
 #define HOMAK_CHUNK_ORDER 3

@@ -17,7 +17,7 @@
 #include <net/ndisc.h>
 #include <net/route.h>
 
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 /* Has a hook changed the route into one that encrypts? */
 static bool homak_out_transforms(const struct dst_entry *dst)

@@ -23,7 +23,7 @@
 #include <net/l3mdev.h>
 #include <net/route.h>
 
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 #define HOMAK_ROUTE_BITS 7u
 #define HOMAK_ROUTE_SLOTS (1u << HOMAK_ROUTE_BITS)

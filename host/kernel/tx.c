@@ -11,7 +11,7 @@
  * the network, which the receiver or a timeout will notice.
  */
 #include "homa_trace.h"
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 #define HOMAK_TURN_PACKETS 64u
 #define HOMAK_TURN_BYTES (256u << 10)

@@ -7,7 +7,7 @@
 #include "homa_codec.h"
 #include "homa_kunit.h"
 #include "homa_receive.h"
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 #define SEG 1404u
 #define START 70000u /* offset of the first segment in the message */

@@ -14,7 +14,7 @@
 
 #include "homa_net.h"
 #include "homa_qdisc.h"
-#include "homa_tx.h"
+#include "homa_transmit.h"
 
 #define HOMAK_Q_FLOWS 128u
 /* The number of places, of HOMAK_Q_FLOWS, among which a flow gets one. */

@@ -6,8 +6,8 @@
  * Written by: the owner of the CPU (homa_own.h), whose cache or whose call it is; what takes a
  * route away from other CPUs does so by xchg().
  */
-#ifndef HOMA_TX_H
-#define HOMA_TX_H
+#ifndef HOMA_TRANSMIT_H
+#define HOMA_TRANSMIT_H
 
 #include <linux/ip.h>
 #include <linux/ipv6.h>
