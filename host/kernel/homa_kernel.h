@@ -64,6 +64,14 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
 /* homa_addr.encap of a peer reached in TCP disguise; no UDP port is that low. */
 #define HOMAK_DISGUISE_TCP HOMA_IPPROTO_HIJACK
 
+/* Marks a function of the hot path that others call, too: where all files are compiled as one it
+ * is inlined everywhere, as if it had the one caller (docs/kernel-performance.md). */
+#ifdef HOMAK_WHOLE
+#define HOMAK_HOT inline __attribute__((__always_inline__))
+#else
+#define HOMAK_HOT
+#endif
+
 /* The number of spare RPCs, peers and ranges that a context has when the engine is
  * entered. */
 #define HOMAK_SPARES 8u

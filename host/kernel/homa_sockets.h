@@ -38,11 +38,12 @@ int homak_bind(struct socket *sock, homak_bind_addr *addr, int len);
 int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags);
 int homak_getname(struct socket *sock, struct sockaddr *addr, int peer);
 /** homak_name_get() - reads a name from msg_name; 0, -EINVAL, -EAFNOSUPPORT or -ENETUNREACH. */
-int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
-		   struct homak_name *name);
+HOMAK_HOT int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
+			     struct homak_name *name);
 /** homak_name_put() - writes a name to @to, which has room for any; returns its size. */
-int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
-		   u16 port, struct sockaddr_storage *to);
+HOMAK_HOT int homak_name_put(const struct homak_sock *hsk,
+			     const struct homa_addr *peer, u16 port,
+			     struct sockaddr_storage *to);
 /** homak_name_fits() - can the socket's address family name the peer? */
 static inline bool homak_name_fits(const struct homak_sock *hsk,
 				   const struct homa_addr *peer)
@@ -53,6 +54,37 @@ static inline bool homak_name_fits(const struct homak_sock *hsk,
 		return !ipv6_only_sock(sk);
 	return sk->sk_family == AF_INET6;
 }
+
+/* ---- send.c ---- */
+
+/* struct homak_sending - a message to send */
+struct homak_sending {
+	/* What the caller wants, copied once. */
+	struct homa_sendmsg_args args;
+	/* The peer. */
+	struct homak_name name;
+	/* The length of the message, in bytes. */
+	u32 length;
+	/* The number of its bytes that were copied. */
+	u32 filled;
+	/* The message; NULL: the length is invalid. */
+	struct homak_msg *msg;
+	/* The engine's name of the RPC. */
+	struct homa_handle handle;
+	/* Where to write the address of ours that a request leaves from; or NULL. */
+	struct in6_addr *local;
+	struct homa_rpc *rpc; /* held while there is more to copy, else NULL */
+};
+
+/** homak_send_rpc() - gives the engine a request, between homak_enter() and homak_leave(). If
+ *  this returns 0 the message belongs to the RPC. */
+int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
+		   struct homak_sending *s);
+/** homak_send_reply() - gives the engine the response to @s->args.id, or a rejection. *@ours
+ *  becomes false if the message no longer belongs to the caller. -EINVAL: there is such an
+ *  RPC, but it cannot be answered, or there is no message. */
+int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
+		     struct homak_sending *s, bool *ours);
 
 /* ---- user.c: users who have sockets ---- */
 

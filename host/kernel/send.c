@@ -17,23 +17,6 @@
 #define HOMAK_SEND_STEP 65536u
 #define HOMAK_SENDMSG_OURS (HOMA_SENDMSG_REJECT | HOMA_SENDMSG_ASK)
 
-/* struct homak_sending - one sendmsg() */
-struct homak_sending {
-	/* What the caller wants, copied once. */
-	struct homa_sendmsg_args args;
-	/* The peer. */
-	struct homak_name name;
-	/* The length of the message, in bytes. */
-	u32 length;
-	/* The number of its bytes that were copied. */
-	u32 filled;
-	/* The message. */
-	struct homak_msg *msg;
-	/* The engine's name of the RPC. */
-	struct homa_handle handle;
-	struct homa_rpc *rpc; /* held while there is more to copy, else NULL */
-};
-
 /* ---- checks ---- */
 
 #define HOMAK_BAD_LENGTH "sendmsg: a message has 1 to 1000000 bytes"
@@ -158,10 +141,8 @@ static void homak_send_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
 
 /* ---- requests ---- */
 
-/* Gives the engine a request; the caller has entered it. If this returns 0 the message belongs
- * to the RPC. */
-static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
-			  struct homak_sending *s)
+int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
+		   struct homak_sending *s)
 {
 	struct homa_send send = {
 		.dst = s->name.addr,
@@ -183,6 +164,8 @@ static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 	hdev = homak_dev_out(cpu, hsk, &s->name.addr, &mtu, &krpc->local, &way);
 	if (IS_ERR_OR_NULL(hdev))
 		return hdev ? PTR_ERR(hdev) : -ENETUNREACH;
+	if (unlikely(s->local))
+		*s->local = krpc->local;
 	dev = rcu_dereference_bh(hdev->dev);
 	if (dev && mtu && mtu != READ_ONCE(dev->mtu))
 		homa_path_mtu(&cpu->ctx, hdev->link, &s->name.addr, mtu);
@@ -233,6 +216,7 @@ static int homak_send_request(struct homak_sock *hsk, struct msghdr *msg,
 	struct homak_cpu *cpu;
 	int err;
 
+	s->local = NULL;
 	err = homak_send_begin(hsk, msg, s);
 	if (err)
 		return err;
@@ -253,9 +237,9 @@ static int homak_send_request(struct homak_sock *hsk, struct msghdr *msg,
 
 /* Returns the RPC that @s answers, with a hold. Several ways to the peer are tried, because
  * its name does not say by which one the request came. */
-static struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
-					  struct homak_sock *hsk,
-					  const struct homak_sending *s)
+static HOMAK_HOT struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
+						    struct homak_sock *hsk,
+						    const struct homak_sending *s)
 {
 	const u16 ways[] = { s->name.addr.encap, 0, HOMA_UDP_PORT,
 			     HOMAK_DISGUISE_TCP };
@@ -284,11 +268,8 @@ static int homak_send_said(struct homak_cpu *cpu, const struct homak_sending *s,
 	return homa_rpc_reply(&cpu->ctx, s->handle, s->length, s->filled, alive);
 }
 
-/* Gives the engine a response; the caller has entered it. *@ours: the message still belongs
- * to the caller. There is no message if the length is invalid, which is an error only if
- * there is an RPC. */
-static int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
-			    struct homak_sending *s, bool *ours)
+int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
+		     struct homak_sending *s, bool *ours)
 {
 	struct homa_rpc *rpc = homak_find_served(cpu, hsk, s), *alive;
 	struct homa_tx_desc desc HOMA_NOINIT;

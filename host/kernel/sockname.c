@@ -130,8 +130,9 @@ int homak_getname(struct socket *sock, struct sockaddr *addr, int peer)
 
 /* ---- names of peers ---- */
 
-static int homak_name_v4(struct homak_sock *hsk, const struct sockaddr_in *in,
-			 struct homak_name *name)
+static HOMAK_HOT int homak_name_v4(struct homak_sock *hsk,
+				   const struct sockaddr_in *in,
+				   struct homak_name *name)
 {
 	__be32 ip = in->sin_addr.s_addr;
 

@@ -217,8 +217,9 @@ static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc
 }
 
 /* Sends one descriptor; @way as in homak_tx_way(). Returns false if the link must rest. */
-static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
-			  struct homak_route *way)
+static HOMAK_HOT bool homak_tx_desc(struct homak_tx_turn *turn,
+				    struct homa_tx_desc *desc,
+				    struct homak_route *way)
 {
 	struct homak_cpu *cpu = turn->cpu;
 	struct homak_tx_piece piece HOMA_NOINIT;

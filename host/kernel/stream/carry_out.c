@@ -28,62 +28,31 @@ static struct homak_msg *homak_carry_msg(struct homak_sock *hsk,
 	return ERR_PTR(err);
 }
 
-/* Gives the engine a request, as sendmsg() does (send.c). If this returns 0 the message
- * belongs to the RPC. */
-static int homak_carry_send(struct homak_cpu *cpu, struct homak_sock *hsk,
-			    const struct homak_ask *ask, struct homak_msg *msg)
-{
-	struct homa_send send = {
-		.dst = ask->peer,
-		.port = ask->port,
-		.length = HOMAK_STREAM_HDR + ask->n,
-		.available = HOMAK_STREAM_HDR + ask->n,
-		.cookie = ask->cookie,
-	};
-	struct homak_rpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
-	struct homa_handle handle;
-	struct homak_route *way;
-	struct net_device *dev;
-	struct homak_dev *hdev;
-	u32 mtu = 0;
-	int err;
-
-	if (!krpc)
-		return -ENOBUFS;
-	hdev = homak_dev_out(cpu, hsk, &send.dst, &mtu, &krpc->local, &way);
-	if (IS_ERR_OR_NULL(hdev))
-		return hdev ? PTR_ERR(hdev) : -ENETUNREACH;
-	if (ask->local)
-		*ask->local = krpc->local;
-	dev = rcu_dereference_bh(hdev->dev);
-	if (dev && mtu && mtu != READ_ONCE(dev->mtu))
-		homa_path_mtu(&cpu->ctx, hdev->link, &send.dst, mtu);
-	krpc->msg = msg;
-	err = homa_rpc_send(&cpu->ctx, hsk->engine_sock, hdev->link, &send,
-			    &handle, NULL);
-	if (err)
-		krpc->msg = NULL; /* the memory is still a spare RPC */
-	return err;
-}
-
 int homak_carry_ask(struct homak_carrier *carrier, const struct homak_ask *ask)
 {
 	struct homak_sock *hsk = carrier->hsk;
-	struct homak_msg *msg;
+	struct homak_sending s = {
+		.args.completion_cookie = ask->cookie,
+		.name.addr = ask->peer,
+		.name.port = ask->port,
+		.length = HOMAK_STREAM_HDR + ask->n,
+		.filled = HOMAK_STREAM_HDR + ask->n,
+		.local = ask->local,
+	};
 	struct homak_cpu *cpu;
 	int err = -ENETDOWN;
 
-	msg = homak_carry_msg(hsk, &ask->hdr, ask->more, ask->n);
-	if (IS_ERR(msg))
-		return PTR_ERR(msg);
+	s.msg = homak_carry_msg(hsk, &ask->hdr, ask->more, ask->n);
+	if (IS_ERR(s.msg))
+		return PTR_ERR(s.msg);
 	homak_use(hsk);
 	cpu = homak_enter_wait(hsk->hnet);
 	if (cpu) {
-		err = homak_carry_send(cpu, hsk, ask, msg);
+		err = homak_send_rpc(cpu, hsk, &s);
 		homak_leave(cpu);
 	}
 	if (err)
-		homak_msg_free(msg);
+		homak_msg_free(s.msg);
 	return err;
 }
 
@@ -101,20 +70,17 @@ static struct homa_rpc *homak_carry_find(struct homak_cpu *cpu,
 	return NULL;
 }
 
-/* Gives the engine the answer; true: the message belongs to the RPC. */
-static bool homak_carry_reply(struct homak_cpu *cpu, struct homa_rpc *rpc,
-			      struct homak_msg *msg, u32 length)
+/* Leaves a request without an answer: the client hears nothing, and gives up. */
+static void homak_carry_forget(struct homak_cpu *cpu,
+			       struct homak_carrier *carrier,
+			       const struct homak_carried *m)
 {
-	struct homak_rpc *krpc = homak_rpc(rpc);
-	struct homa_rpc *alive;
+	struct homa_rpc *rpc = homak_carry_find(cpu, carrier, m);
 
-	if (cmpxchg(&krpc->msg, NULL, msg))
-		return false;
-	if (!homa_rpc_reply(&cpu->ctx, homa_rpc_handle(rpc), length, length,
-			    &alive))
-		return true;
-	krpc->msg = NULL;
-	return false;
+	if (!rpc)
+		return;
+	homa_rpc_forget(&cpu->ctx, homa_rpc_handle(rpc));
+	homa_rpc_release(&cpu->ctx, rpc);
 }
 
 void homak_carry_answer(struct homak_carrier *carrier,
@@ -123,29 +89,29 @@ void homak_carry_answer(struct homak_carrier *carrier,
 			u32 n)
 {
 	struct kvec kvec = { .iov_base = (void *)more, .iov_len = n };
-	struct homak_msg *msg;
+	struct homak_sending s = {
+		.args.id = m->info.id,
+		.name.addr = m->info.peer,
+		.name.marked = true, /* this is how the request came */
+		.length = HOMAK_STREAM_HDR + n,
+		.filled = HOMAK_STREAM_HDR + n,
+	};
 	struct homak_cpu *cpu;
-	struct homa_rpc *rpc;
 	struct iov_iter from;
 	bool ours = true;
 
 	iov_iter_kvec(&from, ITER_SOURCE, &kvec, 1, n);
-	msg = homak_carry_msg(carrier->hsk, hdr, &from, n);
+	s.msg = homak_carry_msg(carrier->hsk, hdr, &from, n);
 	cpu = homak_enter_wait(carrier->hsk->hnet);
 	if (cpu) {
-		rpc = homak_carry_find(cpu, carrier, m);
-		if (rpc && !IS_ERR(msg))
-			ours = !homak_carry_reply(cpu, rpc, msg,
-						  HOMAK_STREAM_HDR + n);
-		else if (rpc)
-			/* No memory: the client hears nothing, and gives up. */
-			homa_rpc_forget(&cpu->ctx, homa_rpc_handle(rpc));
-		if (rpc)
-			homa_rpc_release(&cpu->ctx, rpc);
+		if (IS_ERR(s.msg))
+			homak_carry_forget(cpu, carrier, m);
+		else
+			homak_send_reply(cpu, carrier->hsk, &s, &ours);
 		homak_leave(cpu);
 	}
-	if (ours && !IS_ERR(msg))
-		homak_msg_free(msg);
+	if (ours && !IS_ERR(s.msg))
+		homak_msg_free(s.msg);
 }
 
 bool homak_carry_local(struct homak_carrier *carrier,
