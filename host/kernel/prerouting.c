@@ -38,6 +38,16 @@ static bool homak_prerouting_alone(const struct net *net,
 	       hlist_empty(&raw->ht[raw_hashfunc(net, HOMA_IPPROTO)]);
 }
 
+/*
+ * Is this the way from a device? Flows are of this CPU as long as bottom halves are off. A packet
+ * that a firewall handed to a program (NFQUEUE) comes back in the task that brings the program's
+ * verdict, with bottom halves on, and goes on by IP, which turns them off.
+ */
+static __always_inline bool homak_prerouting_owns(void)
+{
+	return softirq_count();
+}
+
 /* Gives @skb the route of @flow, which is the one of its addresses, if that still holds; returns
  * the struct of its device, or NULL. */
 static __always_inline struct homak_dev *
@@ -112,7 +122,7 @@ static unsigned int homak_prerouting_v4(void *priv, struct sk_buff *skb,
 	if (likely(ip->protocol != HOMA_IPPROTO))
 		return NF_ACCEPT;
 	if (ip->ihl != 5 || ip_is_fragment(ip) || skb_dst(skb) ||
-	    skb->pkt_type != PACKET_HOST)
+	    skb->pkt_type != PACKET_HOST || !homak_prerouting_owns())
 		return NF_ACCEPT;
 	hnet = homak_net(state->net);
 	flows = READ_ONCE(hnet->flows);
@@ -138,7 +148,8 @@ static unsigned int homak_prerouting_v6(void *priv, struct sk_buff *skb,
 
 	if (likely(ip->nexthdr != HOMA_IPPROTO))
 		return NF_ACCEPT;
-	if (skb_dst(skb) || skb->pkt_type != PACKET_HOST)
+	if (skb_dst(skb) || skb->pkt_type != PACKET_HOST ||
+	    !homak_prerouting_owns())
 		return NF_ACCEPT;
 	hnet = homak_net(state->net);
 	flows = READ_ONCE(hnet->flows);

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,12 @@ from conftest import BUILD, RunGuest
 from taps import Tap, options, tap
 
 from lab.vm import Kernel, Result
+from lab.vm.kernels import BUILT
+from lab.vm.module import compile_in
 
 __all__ = ["tap"]
 
+HERE = Path(__file__).parent
 PRELOAD = BUILD.resolve() / "tests/preload"
 SOCK = tuple(PRELOAD / name for name in ("sock_client", "sock_server", "sock_errors"))
 
@@ -65,3 +70,17 @@ def test_memory__allocations_that_fail(kernel: Kernel, guest: RunGuest, tap: Tap
 
 def test_cpu__programs_of_all_priorities_share_one(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "cpu", 300, "rpc"))
+
+
+@pytest.mark.once
+@pytest.mark.debug
+def test_requeue__packets_come_back_in_a_task(
+    kernel: Kernel, guest: RunGuest, tap: Tap, tmp_path: Path
+) -> None:
+    """As behind a firewall's NFQUEUE rule, by a module, since guests have no nft."""
+    if kernel.name not in ("6.1", *BUILT):
+        pytest.skip("later kernels let no module put packets back")
+    shutil.copytree(HERE / "requeue", tmp_path, dirs_exist_ok=True)
+    queue = {"t/requeue.ko": compile_in(kernel, tmp_path)}
+    made = replace(options(), files={**options().files, **queue})
+    tap(guest(". /t/requeue.sh", "rpc", options=made, timeout=300, check=False))
