@@ -168,6 +168,41 @@ static void reset(void)
 	quiet();
 }
 
+static void *close_it(void *fd)
+{
+	close((int)(intptr_t)fd);
+	return NULL;
+}
+
+/* A reader that looks just while a reset comes hears of it, and of no end. */
+static void reset_is_no_end(void)
+{
+	int listener = stream_listen(518, 8), i, rounds = 200 / slowness();
+
+	for (i = 0; i < rounds; i++) {
+		int client = stream_connect(518);
+		int server = accept(listener, NULL, NULL);
+		pthread_t thread;
+		ssize_t n;
+		char c;
+
+		CHECK(server >= 0, "accept");
+		put(client, 1, 0, 1, 1);
+		CHECK(recv(server, &c, 1, MSG_PEEK) == 1, "peek");
+		CHECK(!pthread_create(&thread, NULL, close_it,
+				      (void *)(intptr_t)server),
+		      "thread");
+		do {
+			n = recv(client, &c, 1, MSG_DONTWAIT);
+		} while (n < 0 && errno == EAGAIN);
+		CHECK(n < 0 && errno == ECONNRESET, "round %d: %zd", i, n);
+		pthread_join(thread, NULL);
+		close(client);
+	}
+	close(listener);
+	quiet();
+}
+
 /* A process that is killed in the middle of a transfer. */
 static void killed(void)
 {
@@ -463,6 +498,7 @@ const struct check stream_calls[] = {
 	{ "names", names },
 	{ "backlog", backlog },
 	{ "reset and SIGPIPE", reset },
+	{ "a reset is no end", reset_is_no_end },
 	{ "kill -9 in the middle", killed },
 	{ "non-blocking", nonblocking },
 	{ "epoll", epolls },

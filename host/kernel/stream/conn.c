@@ -126,10 +126,11 @@ void homak_conn_break(struct homak_conn *conn, int error)
 	spin_lock(&conn->lock);
 	first = conn->state != HOMAK_CONN_DEAD;
 	if (first) {
-		WRITE_ONCE(conn->state, HOMAK_CONN_DEAD);
 		conn->error = error;
 		if (conn->sk)
 			WRITE_ONCE(conn->sk->sk_err, error);
+		/* Who sees that it is dead sees the error, too (homak_conn_dead()). */
+		smp_store_release(&conn->state, HOMAK_CONN_DEAD);
 	}
 	spin_unlock(&conn->lock);
 	if (first)

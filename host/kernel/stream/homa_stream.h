@@ -325,6 +325,12 @@ enum {
 void homak_conn_wake(struct homak_conn *conn, u32 what);
 /** homak_conn_break() - ends the connection with @error, a positive errno. */
 void homak_conn_break(struct homak_conn *conn, int error);
+/** homak_conn_dead() - has it been ended? If so the caller sees its socket's error and all bytes
+ *  that came before. */
+static inline bool homak_conn_dead(const struct homak_conn *conn)
+{
+	return smp_load_acquire(&conn->state) == HOMAK_CONN_DEAD;
+}
 /** homak_conn_edge() - returns the edge to tell the peer now, and takes it as told; locked. */
 static inline u64 homak_conn_edge(struct homak_conn *conn)
 {

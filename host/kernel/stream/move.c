@@ -50,6 +50,8 @@ int homak_stream_wait(struct sock *sk, long *timeo, bool (*done)(struct sock *sk
 static int homak_send_stops(struct sock *sk)
 {
 	const struct homak_stream *stream = homak_stream(sk);
+	/* It is looked at first, so that the error that came with it is not missed. */
+	bool dead = stream->conn && homak_conn_dead(stream->conn);
 	int err = sock_error(sk);
 
 	if (err)
@@ -58,7 +60,7 @@ static int homak_send_stops(struct sock *sk)
 		return -EPIPE;
 	if (!stream->conn)
 		return sk->sk_state == TCP_LISTEN ? -EPIPE : -ENOTCONN;
-	return READ_ONCE(stream->conn->state) == HOMAK_CONN_DEAD ? -EPIPE : 0;
+	return dead ? -EPIPE : 0;
 }
 
 /* Returns how many bytes may go; if none, the socket is told when that changes. */
@@ -79,7 +81,7 @@ static bool homak_send_done(struct sock *sk)
 {
 	return homak_send_room(sk) || READ_ONCE(sk->sk_err) ||
 	       READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN ||
-	       READ_ONCE(homak_stream(sk)->conn->state) == HOMAK_CONN_DEAD;
+	       homak_conn_dead(homak_stream(sk)->conn);
 }
 
 /* Has a socket that is told EAGAIN be told a little later that it may send, whether answers
@@ -170,7 +172,7 @@ static bool homak_recv_done(struct sock *sk)
 	return homak_recv_ready(conn, READ_ONCE(conn->ring.read), &end) ||
 	       end || READ_ONCE(sk->sk_err) ||
 	       READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ||
-	       READ_ONCE(conn->state) == HOMAK_CONN_DEAD;
+	       homak_conn_dead(conn);
 }
 
 /* Takes note that the program has read up to @upto. */
@@ -210,7 +212,9 @@ static bool homak_recv_sync(struct homak_reading *r, u64 read)
 static int homak_recv_some(struct sock *sk, struct homak_reading *r)
 {
 	struct homak_conn *conn = homak_stream(sk)->conn;
-	bool end;
+	/* It is looked at first, so that neither bytes nor an error that came before are missed:
+	 * a program that is told 0 takes that for the end of all bytes. */
+	bool dead = homak_conn_dead(conn), end;
 	size_t n = (size_t)min_t(u64, homak_recv_ready(conn, r->at, &end),
 				 r->len - r->done);
 	size_t some = n;
@@ -234,9 +238,7 @@ static int homak_recv_some(struct sock *sk, struct homak_reading *r)
 	err = sock_error(sk);
 	if (err)
 		return err;
-	if (READ_ONCE(conn->state) == HOMAK_CONN_DEAD)
-		return 0;
-	return 1;
+	return !dead;
 }
 
 static int homak_recv_locked(struct sock *sk, struct homak_reading *r)

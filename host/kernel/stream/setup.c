@@ -180,7 +180,7 @@ static int homak_connect_locked(struct sock *sk, homak_bind_addr *addr, int len,
 		if (err)
 			return err == -EAGAIN ? -EINPROGRESS : err;
 	}
-	if (READ_ONCE(stream->conn->state) == HOMAK_CONN_DEAD) {
+	if (homak_conn_dead(stream->conn)) {
 		err = sock_error(sk);
 		return err ? err : -ECONNABORTED;
 	}
