@@ -289,6 +289,9 @@ struct tas_listener *tas_next_ready(struct tas_engine *engine);
 /** tas_accept() - take the first connection of @listener that is open; NULL: there is none */
 struct tas_conn *tas_accept(struct tas_engine *engine,
 			    struct tas_listener *listener);
+/** tas_accept_first() - take @conn, which is open and whose tas_conn.listener is not NULL, before
+ *  those that came earlier: payload has come for it while *tas_listener.places was not 0 */
+void tas_accept_first(struct tas_engine *engine, struct tas_conn *conn);
 
 /** tas_connect() - begin a connection
  * @pair: the two ends.

@@ -268,13 +268,20 @@ struct tas_listener *tas_next_ready(struct tas_engine *engine)
 struct tas_conn *tas_accept(struct tas_engine *engine,
 			    struct tas_listener *listener)
 {
-	struct homa_list *node = homa_list_pop(&listener->ready);
+	struct homa_list *node = homa_list_first(&listener->ready);
 	struct tas_conn *conn;
 
 	if (!node)
 		return NULL;
-	listener->num_ready--;
 	conn = homa_container_of(node, struct tas_conn, pending);
+	tas_accept_first(engine, conn);
+	return conn;
+}
+
+void tas_accept_first(struct tas_engine *engine, struct tas_conn *conn)
+{
+	homa_list_del(&conn->pending);
+	conn->listener->num_ready--;
 	conn->listener = NULL;
 	conn->f.flags &= ~(u32)TAS_F_WAITS;
 	tas_tell(engine, conn,
@@ -283,5 +290,4 @@ struct tas_conn *tas_accept(struct tas_engine *engine,
 			 (conn->f.flags & TAS_F_FIN_IN ?
 				  TAS_EV_READABLE | TAS_EV_END :
 				  0));
-	return conn;
 }

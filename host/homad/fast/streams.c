@@ -374,6 +374,20 @@ static void take_in(struct homad_thread *t, struct homad_tcp_listener *listener,
 		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
 }
 
+/* Takes a connection that was with @listener, or resets it. */
+static void accept_one(struct homad_thread *t,
+		       struct homad_tcp_listener *listener,
+		       struct tas_conn *conn, bool local)
+{
+	const struct homad_policy *policy = listener->home->policy;
+	int part = homad_policy_listen(policy, listener->l.port);
+
+	if (unlikely(is_refused(t, policy, part)))
+		tas_abort(local ? &t->tcp->local : &t->tcp->engine, conn);
+	else
+		take_in(t, listener, conn, part, local);
+}
+
 static void accept_from(struct homad_thread *t,
 			struct homad_tcp_listener *listener, bool local)
 {
@@ -384,20 +398,33 @@ static void accept_from(struct homad_thread *t,
 
 	if (unlikely(!s))
 		return;
-	while (s->num_free && (conn = tas_accept(engine, l))) {
-		int part = homad_policy_listen(s->policy, l->port);
-
-		if (unlikely(is_refused(t, s->policy, part))) {
-			tas_abort(engine, conn);
-			continue;
-		}
-		take_in(t, listener, conn, part, local);
-	}
+	while (s->num_free && (conn = tas_accept(engine, l)))
+		accept_one(t, listener, conn, local);
 	if (!s->num_free && l->num_ready) {
 		t->tcp->counters.slots_refused++;
 		homad_streams_ask_later(t, s);
 	}
 	homad_streams_want(t, s);
+	if (unlikely(!homa_list_empty(&listener->parked)))
+		offer(t, listener);
+}
+
+void homad_conn_accept(struct homad_thread *t, struct tas_engine *engine,
+		       struct tas_conn *conn)
+{
+	bool local = engine == &t->tcp->local;
+	struct tas_listener *l = conn->listener;
+	struct homad_tcp_listener *listener;
+
+	if (!l)
+		return;
+	listener = local ? homa_container_of(l, struct homad_tcp_listener, here) :
+			   homa_container_of(l, struct homad_tcp_listener, l);
+	if (!listener->home || !listener->home->num_free)
+		return;
+	tas_accept_first(engine, conn);
+	accept_one(t, listener, conn, local);
+	homad_streams_want(t, listener->home);
 	if (unlikely(!homa_list_empty(&listener->parked)))
 		offer(t, listener);
 }

@@ -55,6 +55,10 @@ bool homad_listener_shared(const struct homad_tcp_listener *listener);
 /** homad_listener_accept() - take the connections that have come to the listener. */
 void homad_listener_accept(struct homad_thread *t,
 			   struct homad_tcp_listener *listener);
+/** homad_conn_accept() - take @conn, for which bytes have come, from its listener in @engine before
+ *  those that came earlier. It stays there if the listener has no slot. */
+void homad_conn_accept(struct homad_thread *t, struct tas_engine *engine,
+		       struct tas_conn *conn);
 /** homad_listener_end() - let the listener take no more connections. */
 void homad_listener_end(struct homad_thread *t,
 			struct homad_tcp_listener *listener);

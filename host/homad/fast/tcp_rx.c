@@ -29,9 +29,10 @@ struct homad_stream *homad_tcp_place(struct homad_thread *t,
 {
 	struct homad_stream *stream;
 
-	/* The connection may have become open with this very segment. */
+	/* The connection may have become open with this very segment, or with one that came in
+	 * the same batch. The slot that the engine has seen is its, however many wait. */
 	if (unlikely(!copy->conn->host))
-		homad_listeners_accept(t);
+		homad_conn_accept(t, engine, copy->conn);
 	stream = copy->conn->host;
 	if (likely(stream && stream->home && !stream->closed)) {
 		if (unlikely(stream->limit))
