@@ -10,9 +10,9 @@ import time
 
 from lab.targets import ratchet
 from lab.errors import LabError
-from lab.test import builds, namespaces, needs, pkt, process, suites
+from lab.test import builds, interop, namespaces, needs, pkt, process, suites
 from lab.test.context import Context, Tally
-from lab.test.stages import CBMC, HW, STAGES, Stage
+from lab.test.stages import CBMC, HW, INTEROP, STAGES, Stage
 
 SHOWN_LINES = 40
 
@@ -40,6 +40,8 @@ def main(arguments: list[str]) -> int:
             return pkt.run(context, args.pkt, args.pkt_strict)
         if args.tcp_suites is not None:
             return suites.run(context, args.tcp_suites)
+        if args.interop is not None:
+            return _run(context, [(INTEROP, args.interop)])
         if args.cbmc:
             return _run(context, [(CBMC, args.only or [])])
         if args.hw:
@@ -129,6 +131,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="SUITE",
         help="only run programs' own tests, these or all, over the kernel's TCP and through homad, and "
         f"print what passes only without homad: {', '.join(suites.SUITES)}",
+    )
+    parser.add_argument(
+        "--interop",
+        nargs="*",
+        metavar="STACK",
+        help="only run TCP through homad against TCP of others, these or all, with 100 MB each way (before a "
+        f"release): {', '.join(interop.STACKS)}; what is not installed is skipped, and cargo fetches smoltcp",
     )
     parser.add_argument(
         "--record-counts",

@@ -18,6 +18,7 @@ from lab.test import (
     explore,
     fuzz,
     hardware,
+    interop,
     pkt,
     python_tests,
     vm_tests,
@@ -140,3 +141,6 @@ CBMC = Stage("cbmc", "proofs about the codec, ranges, heap, wheel and pages", cb
 
 # Hours, so only if it is asked for; without the option stage hw does a hundredth of it.
 HW = Stage("hw", "the NIC's blocks in a simulator, a million frames each", hardware.everything)
+
+# Minutes, and cargo may fetch a crate, so only if it is asked for; stage tcp has short cases with lwIP.
+INTEROP = Stage("interop", "TCP through homad against the TCP of others", interop.run)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import sandbox
 from homad import BUILD, Homad, finishing
 from netns import Namespace, Net, Process
 from ways import CONFIG, PATIENCE, Side
@@ -25,14 +26,24 @@ from ways import CONFIG, PATIENCE, Side
 HERE = Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
 TALKER = HERE / "stacks" / "talker.py"
-LWIP = BUILD / "tests" / "tcp" / "peer_lwip"
+# Programs that are a host by themselves, and what makes them.
+PROGRAMS = {
+    "lwip": (BUILD / "tests" / "tcp" / "peer_lwip", "apt install liblwip-dev"),
+    "smoltcp": (
+        BUILD / "tests" / "tcp" / "smoltcp" / "peer_smoltcp",
+        "./homa test --interop smoltcp builds it, with cargo",
+    ),
+}
 
 
 def missing(stack: str) -> str:
     """Why there is no such host here, or nothing."""
-    if stack == "lwip" and not LWIP.exists():
-        return "not built: apt install liblwip-dev"
-    return ""
+    if stack in PROGRAMS:
+        program, how = PROGRAMS[stack]
+        return "" if program.exists() else f"not built: {how}"
+    if stack == "gvisor":
+        return sandbox.missing()
+    return "" if stack == "linux" else f"no such stack: {stack}"
 
 
 class End:
@@ -50,7 +61,7 @@ class End:
         space.run(["ethtool", "-K", space.device, "tx", "off", "tso", "off", "gso", "off"])
         if self.kernels:
             space.address(f"{self.v4}/24", f"{self.v6}/64")
-        else:
+        elif self.stack != "gvisor":
             space.run(["sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"])
 
     @property
@@ -64,9 +75,13 @@ class End:
         words = [how, theirs if how == "connect" else mine, port, *actions.split()]
         if self.kernels:
             process = self.side.start([PYTHON, TALKER, *words])
+        elif self.stack == "gvisor":
+            process = sandbox.start(
+                self.space, (self.v4, self.v6), [PYTHON, TALKER, *words, "stay"]
+            )
         else:
             words[1] = theirs
-            program = {"lwip": LWIP}[self.stack]
+            program = PROGRAMS[self.stack][0]
             process = self.space.start([str(w) for w in (program, self.space.device, mine, *words)])
         if how == "serve":
             assert process.line(PATIENCE) == "ready"

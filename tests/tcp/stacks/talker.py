@@ -11,6 +11,7 @@
     reset               ends the connection by a reset
     broken              the peer must end it by a reset; bytes before that are read
     flood               sends without end, and the peer must end that by a reset
+    stay                the last action: the program does not end, as its stack may end with it
 
 After the actions the connection is closed. "ready" is said once there is a listener, "open" once there is a
 connection, at the end "done", or "failed: " and why. lwip.c is the same over lwIP.
@@ -19,6 +20,7 @@ connection, at the end "done", or "failed: " and why. lwip.c is the same over lw
 from __future__ import annotations
 
 import select
+import signal
 import socket
 import struct
 import sys
@@ -58,7 +60,7 @@ class Talk:
             self.broken()
         elif name == "flood":
             self.flood()
-        else:
+        elif name != "stay":
             raise Failure(f"no action: {name}")
 
     def wait(self, reads: bool, writes: bool) -> tuple[bool, bool]:
@@ -148,6 +150,8 @@ def main() -> int:
         say(f"failed: {type(error).__name__}: {error}")
         return 1
     say("done")
+    if words[-1:] == ["stay"]:
+        signal.pause()
     return 0
 
 
