@@ -161,12 +161,15 @@ def reproduce(
         help="Folder for the page and all results.  [default: build/reproduce/quick or night]",
         show_default=False,
     ),
+    save: bool = typer.Option(
+        False, "--save", help="Keep all results in docs/results/reproduce-quick or -night, too."
+    ),
 ) -> None:
     """The papers' tables and figures, made again, on one page beside the published numbers.
 
     All that can be made, or NAMEs. The same command goes on where it was interrupted.
     """
-    from lab.reproduce import items, run
+    from lab.reproduce import items, kept, run
     from lab.sim.figures.base import Options
 
     if quick and night:
@@ -181,6 +184,8 @@ def reproduce(
         run.show_list(where)
         return
     run.main(chosen, where, jobs or 0)
+    if save:
+        console().print(f"kept in {kept.keep(where.folder, not night)}", markup=False)
 
 
 @app.command()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from lab.reproduce.items import PAPERS
 from lab.reproduce.page import Entry, Head, cells, command, counts
 
@@ -11,10 +13,16 @@ def _row(*texts: str) -> str:
     return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
 
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ) or [""]
+
+
 def render(head: Head, entries: list[Entry]) -> str:
     """All of it."""
-    lines = ["# The papers' tables and figures, made again", "", head.words(), ""]
-    lines += [counts(entries).words(), ""]
+    lines = ["# The papers' tables and figures, made again", "", *_wrapped(head.words()), ""]
+    lines += [*_wrapped(counts(entries).words()), ""]
     for paper in PAPERS:
         lines += [f"## {paper}", "", _row("item", "what", "status", "met", "missed", "command")]
         lines.append("|---|---|---|--:|--:|---|")
@@ -42,10 +50,11 @@ def _section(entry: Entry) -> list[str]:
         return []
     lines = [f"## {entry.item.place}: {entry.item.title}", "", entry.item.paper, ""]
     lines += [f"![{entry.item.title}]({name})" for name in entry.pictures()]
-    lines += ["", entry.source(), ""]
+    lines += ["", *_wrapped(entry.source()), ""]
     lines.append(_row("", "published", "ours (95 % interval)", "n", "ours to it", "goal", ""))
     lines.append("|---|--:|--:|--:|--:|--:|---|")
     lines += [_row(*cells(row)) for row in entry.document.get("rows", [])]
-    lines += ["", f"What differs: {entry.item.differs}", ""]
-    lines += [f"* {note}" for note in entry.document.get("notes", [])]
+    lines += ["", *_wrapped(f"What differs: {entry.item.differs}"), ""]
+    for note in entry.document.get("notes", []):
+        lines += _wrapped(f"* {note}", "  ")
     return [*lines, ""]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.reproduce import items, page
+from lab.errors import UsageError
+from lab.reproduce import items, kept, page
 from lab.reproduce.items import ITEMS
 from lab.sim import figures
 
@@ -118,3 +119,23 @@ def test_cells__of_rows() -> None:
     assert page.cells(row) == ["x", "2.2", "–", "8", "–", "≤ 2.2", "too few"]
     row |= {"ours": None, "met": False, "unit": "%"}
     assert page.cells(row)[2:] == ["–", "", "–", "≤ 2.2", "missed"]
+
+
+def test_save__keeps_page_figures_and_numbers_and_no_runs(
+    cli, fake_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = tmp_path / "docs"
+    monkeypatch.setattr(kept.keep, "__defaults__", (saved,))
+    (saved / "reproduce-quick").mkdir(parents=True)
+    (saved / "reproduce-quick" / "old.svg").write_text("of a figure that is no more")
+    status, out, err = reproduce(cli, tmp_path / "made", "table1", "--save")
+    assert status == 0 and "reproduce-quick" in out, err
+    names = sorted(file.name for file in (saved / "reproduce-quick").iterdir())
+    assert names == ["README.md", "table1.csv", "table1.json", "table1.svg"]
+    assert "](table1.svg)" in (saved / "reproduce-quick" / "README.md").read_text()
+
+
+def test_save__says_that_there_is_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no results"):
+        kept.keep(tmp_path, quick=True, folder=tmp_path / "docs")
+    assert not (tmp_path / "docs").exists()
