@@ -169,7 +169,7 @@ def reproduce(
 
     All that can be made, or NAMEs. The same command goes on where it was interrupted.
     """
-    from lab.reproduce import items, kept, run
+    from lab.reproduce import items, run, saving
     from lab.sim.figures.base import Options
 
     if quick and night:
@@ -185,17 +185,17 @@ def reproduce(
         return
     run.main(chosen, where, jobs or 0)
     if save:
-        console().print(f"kept in {kept.keep(where.folder, not night)}", markup=False)
+        console().print(f"kept in {saving.keep(where.folder, not night)}", markup=False)
 
 
 @app.command()
 def clean() -> None:
     """Remove namespaces that killed commands left behind (none should); labs that are up stay."""
-    from lab.cluster import standing
+    from lab.cluster import laboratories
     from lab.net import guardian
 
     removed = [name for prefix in guardian.leftovers() for name in guardian.remove(prefix)]
-    removed += standing.heal() if os.geteuid() == 0 else []
+    removed += laboratories.heal() if os.geteuid() == 0 else []
     console().print(f"removed {len(removed)} of them" if removed else "nothing was left behind")
 
 

@@ -18,8 +18,9 @@
  *	fast/		thread.c round.c idle.c a thread, its rounds, its sleep; poll.c turns.c
  *			rings.c commands.c whose commands are taken, and each of them; rxpath.c
  *			txpath.c egress.c packets; local.c direct.c within this host; bulk.c
- *			dest.c which way; complete.c completions; session.c memory.c want.c what
- *			begins, ends and grows; tcp*.c stream_*.c streams.c held.c TCP
+ *			dest.c which way; complete.c completions; session.c memory.c
+ *			more_memory.c what begins, ends and grows; tcp*.c stream_*.c streams.c
+ *			TCP
  *	between		mailbox.c, pause.c, and stacks in struct homad
  *	observe/	the admin thread's: monitor.c apps.c stats.c snapshot_*.c flows.c
  *			trace_stream.c http.c; and log.c

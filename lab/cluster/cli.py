@@ -44,12 +44,12 @@ def up(
     ),
 ) -> None:
     """Make a network that stays: hosts in namespaces around a switch with strict priorities."""
-    from lab.cluster import plan, standing
+    from lab.cluster import laboratories, plan
 
     wanted = plan.check(name, hosts, link, dilate, priorities, buffer, mtu, loss, ecn)
-    standing.need_root()
-    _say_healed(standing.heal())
-    made = standing.up(wanted)
+    laboratories.need_root()
+    _say_healed(laboratories.heal())
+    made = laboratories.up(wanted)
     out = console()
     out.print(f"lab '{name}': {wanted.words()}", markup=False, soft_wrap=True)
     space, address = made.hosts[0]
@@ -64,13 +64,13 @@ def down(
     all_of_them: bool = typer.Option(False, "--all", help="Every lab that is up."),
 ) -> None:
     """Remove labs with all that runs in them."""
-    from lab.cluster import plan, standing
+    from lab.cluster import laboratories, plan
 
     chosen = [plan.check_name(name) for name in names or ([] if all_of_them else ["lab"])]
-    standing.need_root()
-    _say_healed(standing.heal(), chosen)
-    for name in [*chosen, *(standing.names() if all_of_them else [])]:
-        gone = standing.down(name)
+    laboratories.need_root()
+    _say_healed(laboratories.heal(), chosen)
+    for name in [*chosen, *(laboratories.names() if all_of_them else [])]:
+        gone = laboratories.down(name)
         console().print(f"lab '{name}' {'is removed' if gone else 'was not up'}", markup=False)
 
 
@@ -82,10 +82,10 @@ def status(
 ) -> None:
     """Labs that are up; with NAME each port's bytes, drops and greatest queue, by the kernel."""
     from lab import provenance
-    from lab.cluster import plan, standing
+    from lab.cluster import laboratories, plan
 
     check_output(json_file, "--json")
-    chosen = [plan.check_name(name)] if name else standing.names()
+    chosen = [plan.check_name(name)] if name else laboratories.names()
     out = console()
     if not chosen:
         out.print("no lab is up")
@@ -93,7 +93,7 @@ def status(
     labs: dict[str, object] = {}
     for one in chosen:
         try:
-            found = standing.load(one)
+            found = laboratories.load(one)
         except LabError as error:
             if name:
                 raise

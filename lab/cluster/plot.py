@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.cluster.beside import Compared
+from lab.cluster.real_and_simulated import Compared
 from lab.errors import LabError
 from lab.sim import draw
 from lab.units import format_bytes, format_rate

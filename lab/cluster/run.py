@@ -16,7 +16,7 @@ from functools import partial
 
 from lab.bench import results
 from lab.cluster import nodes, simulated
-from lab.cluster.beside import Compared, Idle, doubts_of, rows_of
+from lab.cluster.real_and_simulated import Compared, Idle, doubts_of, rows_of
 from lab.cluster.points import Point
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
 from lab.console import Steps

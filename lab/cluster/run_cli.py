@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Optional
 
 import typer
 
-from lab.cluster.wanted import Wanted
+from lab.cluster.arguments import Wanted
 from lab.errors import UsageError
 from lab.output import JSON_HELP, check_output
 
@@ -90,7 +90,7 @@ def run(
     ),
 ) -> None:
     """An experiment of a paper on real packets in a dilated network of this machine."""
-    from lab.cluster import setup, standing
+    from lab.cluster import laboratories, setup
 
     wanted = Wanted(quick, workloads, transports, rpc, streams, senders, faults, keep)
     _refuse(name, {**wanted.__dict__, "hosts": hosts})
@@ -102,7 +102,7 @@ def run(
     check_output(json_file, "--json")
     check_output(plot, "--plot")
     setup.check_figure(plot)
-    standing.need_root()
+    laboratories.need_root()
     measure(checked, json_file, plot)
 
 

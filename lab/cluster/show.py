@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.cluster import plot, telling
-from lab.cluster.beside import Compared, short_ratio
+from lab.cluster import common_text, plot
+from lab.cluster.real_and_simulated import Compared, short_ratio
 from lab.cluster.points import FIGURES, TITLES
 from lab.cluster.setup import Setup
 from lab.console import console, table
@@ -23,7 +23,7 @@ def begin(name: str, setup: Setup) -> None:
         f"{FIGURES[name].title}: {setup.hosts} hosts, {format_rate(setup.link_bps)} links made "
         f"{slower}, MTU {setup.mtu}, {setup.buffer:,} bytes of buffer per port, seed {setup.seed}"
     )
-    telling.begin([what])
+    common_text.begin([what])
 
 
 def point(one: Compared) -> None:
@@ -43,8 +43,8 @@ def point(one: Compared) -> None:
         cells = []
         for name in ("p50", "p99"):
             cells += [
-                telling.us(row.lab[name]),
-                telling.us(row.sim[name]),
+                common_text.us(row.lab[name]),
+                common_text.us(row.sim[name]),
                 format_ratio(row.ratio(name)),
             ]
         grid.add_row(
@@ -55,14 +55,14 @@ def point(one: Compared) -> None:
         )
     out = console()
     out.print(grid)
-    telling.line(
+    common_text.line(
         f"processors {facts['busy']:.0%} busy; drops {facts['drops']:,.0f} (sim "
         f"{facts['sim_drops']:,.0f}), longest queue {facts['peak_queue'] / 1e3:,.0f} KB (sim "
         f"{facts['sim_peak_queue'] / 1e3:,.0f}); software {facts['sim_delay_ns'] / 1e3:,.1f} µs "
         "each way"
     )
     for doubt in one.doubts:
-        telling.line(f"does not count: {doubt}")
+        common_text.line(f"does not count: {doubt}")
     out.print("")
 
 
@@ -128,4 +128,4 @@ def end(
         "summary": rows,
         "points": [one.as_json() for one in points],
     }
-    telling.save(json_file, f"lab-run {name}", setup, document)
+    common_text.save(json_file, f"lab-run {name}", setup, document)

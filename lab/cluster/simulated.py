@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from lab.cluster.beside import Idle
+from lab.cluster.real_and_simulated import Idle
 from lab.cluster.points import Point
 from lab.cluster.setup import DRAIN_S, Setup, warmup_s
 from lab.errors import LabError

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.cluster import kept, points
+from lab.cluster import points, stored_runs
 from lab.cluster.setup import Setup
-from lab.cluster.wanted import Wanted
+from lab.cluster.arguments import Wanted
 from lab.coexist import grid, run, show
 from lab.errors import UsageError
 from lab.sim.published import published
@@ -40,7 +40,7 @@ def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
         fitting, full = grid.that_fit(cells, setup.mtu)
         if not any(cell.rpc for cell in fitting):
             raise UsageError("no cell is left: the RPCs alone fill the links; give a lower --rpc")
-        folder = kept.open_folder(wanted.keep or kept.usual(NAME, quick), setup)
+        folder = stored_runs.open_folder(wanted.keep or stored_runs.usual(NAME, quick), setup)
         show.begin(setup, fitting, full, folder.words())
         show.end(setup, run.measure(setup, fitting, folder, show.one), json_file, plot)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from lab.cluster.beside import BUSY, doubts_of
+from lab.cluster.real_and_simulated import BUSY, doubts_of
 from lab.coexist.grid import Cell, alone
 from lab.coexist.shares import Times, lost
 

@@ -19,7 +19,7 @@ from lab.bench import results
 from lab.cluster import nodes, simulated
 from lab.cluster import run as cluster
 from lab.cluster.busy import Watch
-from lab.cluster.kept import Kept
+from lab.cluster.stored_runs import Kept
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, warmup_s
 from lab.coexist import grid, measured, shares, streams
 from lab.coexist.grid import Cell

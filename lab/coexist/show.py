@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.cluster import telling
+from lab.cluster import common_text
 from lab.cluster.setup import Setup
 from lab.coexist import plot
 from lab.coexist.grid import KINDS, Cell
@@ -29,7 +29,7 @@ def begin(setup: Setup, cells: Sequence[Cell], full: Sequence[Cell], where: str)
         f"{TITLE}: {setup.hosts} hosts, {format_rate(setup.link_bps)} links made {slower}, MTU "
         f"{setup.mtu}, {setup.buffer:,} bytes of buffer per port, seed {setup.seed}",
     ]
-    telling.begin(
+    common_text.begin(
         what,
         [
             f"{len(cells)} runs, {there} of them in cells that the talk measured",
@@ -45,13 +45,13 @@ def one(result: Measured) -> None:
     words = f"{cell.words()}: "
     if result.short:
         words += (
-            f"short n {result.short.count:,}, P50 {telling.us(result.short.p50_ns)}, P99 "
-            f"{telling.us(result.short.p99_ns)}; "
+            f"short n {result.short.count:,}, P50 {common_text.us(result.short.p50_ns)}, P99 "
+            f"{common_text.us(result.short.p99_ns)}; "
         )
     if cell.stream:
         words += f"streams carried {result.facts['streams_share']:.1%} of the links; "
     words += f"processors {result.facts['busy']:.0%} busy"
-    telling.run(words, result)
+    common_text.run(words, result)
 
 
 def percent(share: float | None) -> str:
@@ -87,9 +87,9 @@ def _row(r: Measured) -> list[str]:
         KINDS[r.cell.kind].brief,
         f"{r.cell.stream} %" if r.cell.stream else "–",
         f"{r.short.count:,}",
-        telling.us(r.short.p50_ns),
-        telling.us(r.short.p99_ns),
-        telling.us(r.sim_short.p99_ns) if r.sim_short else "–",
+        common_text.us(r.short.p50_ns),
+        common_text.us(r.short.p99_ns),
+        common_text.us(r.sim_short.p99_ns) if r.sim_short else "–",
         format_ratio(r.short.slowdown_p99),
         percent(r.facts.get("streams_share")),
         percent(r.lost),
@@ -115,7 +115,7 @@ def _by_size(mine: Sequence[Measured], name: str):  # noqa: ANN202 (rich is impo
         grid.add_row(
             low if low == high else f"{low} – {high}",
             f"{min(r.tenths[number].count for r in columns):,}",
-            *(telling.us(getattr(r.tenths[number], f"{name}_ns")) for r in columns),
+            *(common_text.us(getattr(r.tenths[number], f"{name}_ns")) for r in columns),
         )
     return grid
 
@@ -196,7 +196,7 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None, figure: P
     few = sum(1 for r in results for t in r.tenths if t.count < LEAST)
     if few:
         out.print(f"– : fewer than {LEAST:,} messages ({few} tenths); --messages for more")
-    telling.refused(results)
+    common_text.refused(results)
     if figure:
         plot.paint(TITLE, results, figure)
         out.print(f"Figure: {figure}", markup=False)
@@ -206,4 +206,4 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None, figure: P
         "goals": worst(results),
         "cells": [r.as_json() for r in results],
     }
-    telling.save(json_file, "lab-run coexist", setup, document)
+    common_text.save(json_file, "lab-run coexist", setup, document)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.cluster import kept, points
+from lab.cluster import points, stored_runs
 from lab.cluster.setup import Setup
-from lab.cluster.wanted import Wanted
+from lab.cluster.arguments import Wanted
 from lab.errors import UsageError
 from lab.failures import faults, run, show
 from lab.failures.faults import NAME, Cell
@@ -35,7 +35,9 @@ def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
             raise UsageError(f"--hosts {setup.hosts}: failures needs {faults.LEAST_HOSTS} or more")
         if plot:
             raise UsageError("failures has tables and no figure: leave --plot out")
-        folder = kept.open_folder(wanted.keep or kept.usual(NAME, wanted.quick), setup)
+        folder = stored_runs.open_folder(
+            wanted.keep or stored_runs.usual(NAME, wanted.quick), setup
+        )
         show.begin(setup, cells, folder.words())
         show.end(setup, run.measure(setup, cells, folder, show.one), json_file)
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from lab.bench import results
 from lab.bench.histogram import Histogram, merge
 from lab.cluster import nodes
-from lab.cluster.beside import percentiles
+from lab.cluster.real_and_simulated import percentiles
 from lab.coexist.shares import SHORT_TENTHS
 from lab.errors import LabError
 from lab.failures.faults import Cell

@@ -17,8 +17,8 @@ from dataclasses import asdict, replace
 
 from lab.bench import results
 from lab.cluster import nodes, simulated
-from lab.cluster.beside import doubts_of
-from lab.cluster.kept import Kept
+from lab.cluster.real_and_simulated import doubts_of
+from lab.cluster.stored_runs import Kept
 from lab.cluster.setup import LIMIT_S, Setup, cores
 from lab.console import Steps
 from lab.failures import faults, measured

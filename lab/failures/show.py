@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.cluster import telling
-from lab.cluster.beside import divided
+from lab.cluster import common_text
+from lab.cluster.real_and_simulated import divided
 from lab.cluster.points import TITLES
 from lab.cluster.setup import Setup
 from lab.console import console, table
@@ -33,15 +33,15 @@ def begin(setup: Setup, cells: Sequence[Cell], where: str) -> None:
         f"{faults.SMALL_PACKETS * setup.mtu:,} bytes instead of {setup.buffer:,}",
         f"Homa gives an RPC up after {when.gives_up:g} s; for TCP the program does",
     ]
-    telling.begin(what, [where])
+    common_text.begin(what, [where])
 
 
 def one(result: Measured) -> None:
     """A line as soon as a run is there."""
     others, apart = result.others, result.concerned
-    telling.run(
+    common_text.run(
         f"{result.cell.words()}: others n {others.count:,}, {others.failed:,} failed, short P99 "
-        f"{telling.us(others.short['p99'])}; with the last host {apart.completed:,} came, "
+        f"{common_text.us(others.short['p99'])}; with the last host {apart.completed:,} came, "
         f"{apart.failed:,} failed{_how(apart)}; processors {result.facts['busy']:.0%} busy",
         result,
     )
@@ -65,8 +65,8 @@ def _others(transport: str, mine: Sequence[Measured]):  # noqa: ANN202 (rich is 
             f"{lab.failed:,}, {sim.failed:,}",
             f"{lab.wrong:,}",
             f"{lab.short_count:,}",
-            telling.us(lab.short["p99"]),
-            telling.us(sim.short["p99"]),
+            common_text.us(lab.short["p99"]),
+            common_text.us(sim.short["p99"]),
             format_ratio(divided(sim.short["p99"], lab.short["p99"])),
             f"{r.facts['drops']:,.0f}, {r.facts['sim_drops']:,.0f}",
             "no" if r.doubts else "yes",
@@ -147,10 +147,10 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None) -> None:
     few = sum(1 for r in results if r.others.short_count < LEAST)
     if few:
         out.print(f"– : fewer than {LEAST:,} short RPCs ({few} runs); --messages for more")
-    telling.refused(results)
+    common_text.refused(results)
     document: dict[str, object] = {
         "summary": rows,
         "goals": {"unjust": unjust(results)},
         "runs": [r.as_json() for r in results],
     }
-    telling.save(json_file, "lab-run failures", setup, document)
+    common_text.save(json_file, "lab-run failures", setup, document)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.cluster import kept, points
+from lab.cluster import points, stored_runs
 from lab.cluster.setup import Setup
-from lab.cluster.wanted import Wanted
+from lab.cluster.arguments import Wanted
 from lab.incast import bursts, run, show
 from lab.incast.bursts import NAME, Cell
 
@@ -21,7 +21,9 @@ def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
     cells = [Cell(kind, n) for kind in kinds for n in senders]
 
     def measure(setup: Setup, json_file: Path | None, plot: Path | None) -> None:
-        folder = kept.open_folder(wanted.keep or kept.usual(NAME, wanted.quick), setup)
+        folder = stored_runs.open_folder(
+            wanted.keep or stored_runs.usual(NAME, wanted.quick), setup
+        )
         show.begin(setup, cells, folder.words())
         show.end(setup, run.measure(setup, cells, folder, show.one), json_file, plot)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
-from lab.cluster.beside import divided
+from lab.cluster.real_and_simulated import divided
 from lab.incast.bursts import Cell
 
 

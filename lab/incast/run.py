@@ -17,8 +17,8 @@ from lab.bench import results
 from lab.bench.histogram import merge
 from lab.cluster import nodes, simulated
 from lab.cluster import run as cluster
-from lab.cluster.beside import doubts_of, percentiles
-from lab.cluster.kept import Kept
+from lab.cluster.real_and_simulated import doubts_of, percentiles
+from lab.cluster.stored_runs import Kept
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores
 from lab.console import Steps
 from lab.incast import bursts

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.cluster import telling
+from lab.cluster import common_text
 from lab.cluster.setup import Setup
 from lab.console import console, table
 from lab.incast import bursts, plot
@@ -27,15 +27,15 @@ def begin(setup: Setup, cells: Sequence[Cell], where: str) -> None:
         f"answers of {bursts.RESPONSE:,} bytes take {bursts.LOAD:.0%} of the client's link; incast "
         f"control: beyond {bursts.CONTROL_FROM} open requests",
     ]
-    telling.begin(what, [where])
+    common_text.begin(what, [where])
 
 
 def one(result: Measured) -> None:
     """A line as soon as a run is there."""
     facts = result.facts
-    telling.run(
-        f"{result.cell.words()}: n {result.count:,}, P50 {telling.us(result.lab['p50'])}, P99 "
-        f"{telling.us(result.lab['p99'])}; drops {facts['drops']:,.0f}; processors {facts['busy']:.0%} busy",
+    common_text.run(
+        f"{result.cell.words()}: n {result.count:,}, P50 {common_text.us(result.lab['p50'])}, P99 "
+        f"{common_text.us(result.lab['p99'])}; drops {facts['drops']:,.0f}; processors {facts['busy']:.0%} busy",
         result,
     )
 
@@ -48,7 +48,11 @@ def _table(kind: str, mine: Sequence[Measured]):  # noqa: ANN202 (rich is import
     for r in mine:
         cells = []
         for name in ("p50", "p99"):
-            cells += [telling.us(r.lab[name]), telling.us(r.sim[name]), format_ratio(r.ratio(name))]
+            cells += [
+                common_text.us(r.lab[name]),
+                common_text.us(r.sim[name]),
+                format_ratio(r.ratio(name)),
+            ]
         facts = r.facts
         grid.add_row(
             str(r.cell.senders),
@@ -108,7 +112,7 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None, figure: P
     few = sum(1 for r in results if r.count < LEAST)
     if few:
         out.print(f"– : fewer than {LEAST:,} RPCs ({few} runs); --messages for more")
-    telling.refused(results)
+    common_text.refused(results)
     if figure:
         plot.paint(TITLE, setup.buffer, results, figure)
         out.print(f"Figure: {figure}", markup=False)
@@ -117,4 +121,4 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None, figure: P
         "goals": {"drops": lost_with_control(results)},
         "runs": [r.as_json() for r in results],
     }
-    telling.save(json_file, "lab-run incast", setup, document)
+    common_text.save(json_file, "lab-run incast", setup, document)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from lab.cluster import kept, points
+from lab.cluster import points, stored_runs
 from lab.cluster.setup import Setup
-from lab.cluster.wanted import Wanted
+from lab.cluster.arguments import Wanted
 from lab.errors import UsageError
 from lab.sustained import loads, run, show
 from lab.sustained.loads import NAME
@@ -44,7 +44,9 @@ def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
         if wanted.quick:
             setup = replace(setup, longest_s=min(setup.longest_s, loads.QUICK_S))
         cells = loads.cells(workloads[0], chosen, kinds, setup.seed)
-        folder = kept.open_folder(wanted.keep or kept.usual(NAME, wanted.quick), setup)
+        folder = stored_runs.open_folder(
+            wanted.keep or stored_runs.usual(NAME, wanted.quick), setup
+        )
         show.begin(setup, cells, folder.words())
         show.end(setup, run.measure(setup, cells, folder, show.one), json_file)
 

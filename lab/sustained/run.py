@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from lab.bench import results
 from lab.cluster import nodes, simulated
-from lab.cluster.beside import doubts_of
-from lab.cluster.kept import Kept
+from lab.cluster.real_and_simulated import doubts_of
+from lab.cluster.stored_runs import Kept
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
 from lab.console import Steps
 from lab.net.hosts import Lab

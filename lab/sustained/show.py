@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.cluster import telling
+from lab.cluster import common_text
 from lab.cluster.points import TITLES
 from lab.cluster.setup import Setup
 from lab.console import console, table
@@ -28,14 +28,14 @@ def begin(setup: Setup, cells: list[Cell], where: str) -> None:
         f"{len(cells)} runs of {setup.longest_s:g} s; sustained: what is under way grows by less than "
         f"{LIMIT:.0%} of what is offered, beyond the oracle's (95 %)",
     ]
-    telling.begin(what, [where])
+    common_text.begin(what, [where])
 
 
 def one(result: Measured) -> None:
     """A line as soon as a run is there."""
     facts = result.facts
     grown = ", ".join(_percent(v) for v in result.lab)
-    telling.run(
+    common_text.run(
         f"{result.cell.words()}: n {facts['completed']:,.0f}, grows by {grown} of what is offered; "
         f"drops {facts['drops']:,.0f}; processors {facts['busy']:.0%} busy",
         result,
@@ -84,10 +84,10 @@ def end(setup: Setup, results: list[Measured], json_file: Path | None) -> None:
             soft_wrap=True,
             markup=False,
         )
-    telling.refused(results)
+    common_text.refused(results)
     document: dict[str, object] = {
         "goals": {name: found["lab"] for name, found in summary.items()},
         "summary": summary,
         "runs": [r.as_json() for r in results],
     }
-    telling.save(json_file, "lab-run sustained", setup, document)
+    common_text.save(json_file, "lab-run sustained", setup, document)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lab import provenance
-from lab.cluster import plan, standing
+from lab.cluster import laboratories, plan
 from lab.console import Bar, console
 from lab.errors import UsageError
 from lab.net.hosts import Host
@@ -25,8 +25,8 @@ def in_lab(name: str, via: str, seconds: float) -> Network:
     """Lab `name`, measured from its first host."""
     plan.check_name(name)
     _check(via, seconds)
-    standing.need_root()
-    found = standing.load(name)
+    laboratories.need_root()
+    found = laboratories.load(name)
     here, *others = [Host(space, address) for space, address in found.hosts]
     peers = [f"{other.address}:{PORT}" for other in others]
     made = found.plan

@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "libhoma_impl.h"
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 
 unsigned int homa_fork_generation;
 

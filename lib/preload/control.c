@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 #include "internal.h"
 #include "real.h"
 

@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 #include "internal.h"
 #include "real.h"
 #include "preload_sock.h"

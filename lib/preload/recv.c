@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 #include "../../abi/homa_encap.h"
 #include "internal.h"
 #include "real.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 #include "internal.h"
 #include "real.h"
 #include "preload_sock.h"

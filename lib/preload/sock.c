@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 #include "internal.h"
 #include "real.h"
 #include "preload_sock.h"

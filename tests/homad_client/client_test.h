@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <unistd.h>
 #include "fake.h"
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 
 static struct fake f;
 static struct homa *h;

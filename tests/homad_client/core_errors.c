@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include "libhoma_impl.h"
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 
 /* Enough handles to use all that a thread remembers several times. */
 #define MANY 16

@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT, needs_root
 from test_net import wait_until
 
-from lab.cluster import plan, standing
+from lab.cluster import laboratories, plan
 from lab.errors import UsageError
 from lab.net import guardian
 from lab.net.hosts import Host, run
@@ -26,10 +26,10 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     """Two names, in a state folder of this test's own, so that no other lab is seen or touched."""
     monkeypatch.setenv("HOMA_LAB_STATE", str(tmp_path / "state"))
     mine = ["a", "b"]
-    assert not standing.prefix_of("a").startswith("hlb-")
+    assert not laboratories.prefix_of("a").startswith("hlb-")
     yield mine
     for name in mine:
-        guardian.remove(standing.prefix_of(name))
+        guardian.remove(laboratories.prefix_of(name))
 
 
 def test_plan__dilated_links_and_words() -> None:
@@ -75,7 +75,7 @@ for n in range(count):
 @needs_root
 def test_up_status_down(cli, names: list[str], tmp_path: Path) -> None:
     one, other = names
-    spaces = standing.prefix_of(one)
+    spaces = laboratories.prefix_of(one)
     status, out, err = cli("up", one, "--hosts", "2", "--buffer", "64kb")
     assert status == 0, err
     assert f"lab '{one}': 2 hosts" in out and f"ip netns exec {spaces}host1" in out
@@ -101,14 +101,14 @@ def test_up_status_down(cli, names: list[str], tmp_path: Path) -> None:
     assert f"lab '{one}'" not in out and f"lab '{other}'" in out
     assert cli("status", one)[0] == 1
     assert cli("down", "--all")[0] == 0
-    assert standing.names() == [] and not guardian.namespaces(standing.prefix_of(other))
+    assert laboratories.names() == [] and not guardian.namespaces(laboratories.prefix_of(other))
     assert "was not up" in cli("down", one)[1]
 
 
 # Makes a lab and is killed when its second host is there.
 KILLED = """
 import os, signal, sys
-from lab.cluster import plan, standing
+from lab.cluster import laboratories, plan
 from lab.net.hosts import Namespaces
 real = Namespaces.host
 def host(self, name, *rest):
@@ -117,7 +117,7 @@ def host(self, name, *rest):
         os.kill(os.getpid(), signal.SIGKILL)
     return made
 Namespaces.host = host
-standing.up(plan.check(sys.argv[1], 4))
+laboratories.up(plan.check(sys.argv[1], 4))
 """
 
 
@@ -131,36 +131,36 @@ def test_killed_up__the_next_command_heals(cli, names: list[str], command: str) 
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == -signal.SIGKILL
-    assert len(guardian.namespaces(standing.prefix_of(one))) == 3
-    assert standing.names() == []
+    assert len(guardian.namespaces(laboratories.prefix_of(one))) == 3
+    assert laboratories.names() == []
     status, out, err = cli(command, other, *(["--hosts", "2"] if command == "up" else []))
     assert status == 0, err
     assert f"removed what was left of lab '{one}'" in out
-    wait_until(lambda: not guardian.namespaces(standing.prefix_of(one)))
+    wait_until(lambda: not guardian.namespaces(laboratories.prefix_of(one)))
     if command == "up":
-        assert len(guardian.namespaces(standing.prefix_of(other))) == 3
+        assert len(guardian.namespaces(laboratories.prefix_of(other))) == 3
         # Killed while it went down: the file is gone first, so it is a rest as well.
-        (standing.folder() / f"{other}.json").unlink()
-        assert standing.heal() == [other]
+        (laboratories.folder() / f"{other}.json").unlink()
+        assert laboratories.heal() == [other]
 
 
 @needs_root
 def test_up__one_that_is_being_made_is_not_healed(cli, names: list[str]) -> None:
     one = names[0]
-    run(["ip", "netns", "add", f"{standing.prefix_of(one)}switch"])
-    with standing._lock(one) as free:
+    run(["ip", "netns", "add", f"{laboratories.prefix_of(one)}switch"])
+    with laboratories._lock(one) as free:
         assert free
-        assert standing.heal() == []
+        assert laboratories.heal() == []
         status, _, err = cli("up", one)
         assert status == 1 and "at this moment" in err
-    assert standing.heal() == [one]
+    assert laboratories.heal() == [one]
 
 
 @needs_root
 def test_ports__lose_mark_and_merge_priorities(names: list[str]) -> None:
     one = names[0]
     traits = {"priorities": 2, "loss": 50.0, "ecn": "10kb", "buffer": "300kb", "link": "1mbit"}
-    made = standing.up(plan.check(one, 2, **traits))
+    made = laboratories.up(plan.check(one, 2, **traits))
     sender = Host(made.hosts[0][0], made.hosts[0][1])
     for level in (0, 1, 7):
         run(sender.command([sys.executable, "-c", SEND, made.hosts[1][1], str(level), "2", "100"]))
@@ -182,4 +182,4 @@ def test_ports__lose_mark_and_merge_priorities(names: list[str]) -> None:
     # What hosts say by themselves (IPv6) may have come before the port had its settings.
     used = {row["handle"] for row in rows if row["backlog"] + row["bytes"] > 5000} - {"1:"}
     assert used == {"10:", "11:"}
-    standing.down(one)
+    laboratories.down(one)

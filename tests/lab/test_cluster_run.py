@@ -12,8 +12,8 @@ from conftest import needs_bench, needs_root
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
-from lab.cluster import beside, nodes, points, setup, show, simulated
-from lab.cluster.beside import Compared, Idle, Row
+from lab.cluster import nodes, points, real_and_simulated, setup, show, simulated
+from lab.cluster.real_and_simulated import Compared, Idle, Row
 from lab.cluster.points import Point
 from lab.net import guardian
 
@@ -72,12 +72,12 @@ def test_idle__is_a_line_between_sizes_and_beyond_the_last() -> None:
 
 
 def test_percentiles__none_of_fewer_than_a_thousand() -> None:
-    few = beside.percentiles(_shape({1000: 999}))
+    few = real_and_simulated.percentiles(_shape({1000: 999}))
     assert few == {"p50": None, "p99": None}
     # Of 1,000 values the 990th is the last of the shorter ones.
-    enough = beside.percentiles(_shape({1000: 990, 2000: 10}))
+    enough = real_and_simulated.percentiles(_shape({1000: 990, 2000: 10}))
     assert enough == {"p50": 1000, "p99": 1000}
-    assert beside.percentiles(_shape({1000: 989, 2000: 11}))["p99"] == 2000
+    assert real_and_simulated.percentiles(_shape({1000: 989, 2000: 11}))["p99"] == 2000
 
 
 def test_rows__lab_and_simulator_have_one_denominator() -> None:
@@ -85,24 +85,24 @@ def test_rows__lab_and_simulator_have_one_denominator() -> None:
     sim = {"decile": 1, "latency_ns": _json(_shape({50_000: 1400}))}
     # In the middle, 200 bytes: 30 µs in the idle lab, 24 on bare wires.
     idle, wires = Idle((100, 300), (20e3, 40e3)), Idle((100, 300), (14e3, 34e3))
-    (row,) = beside.rows_of([lab], [sim], idle, wires)
+    (row,) = real_and_simulated.rows_of([lab], [sim], idle, wires)
     assert (row.count, row.sim_count, row.idle, row.wires) == (1500, 1400, 30e3, 24e3)
     assert row.lab["p99"] == 60_000 and row.sim["p99"] == 50_000
     assert row.ratio("p99") == pytest.approx(50 / 60)
     assert row.slowdown("lab", "p99") == 2.5
     assert row.slowdown("sim", "p99") == pytest.approx(50 / 24)
     # A tenth that the simulator does not have is no number, and no error.
-    (missing,) = beside.rows_of([lab], [], idle, wires)
+    (missing,) = real_and_simulated.rows_of([lab], [], idle, wires)
     assert missing.sim == {"p50": None, "p99": None} and missing.ratio("p50") is None
 
 
 def test_doubts__each_limit_is_said() -> None:
     good = {"busy": 0.6, "late_p99_ns": 1e6, "failed": 0.0}
-    assert beside.doubts_of(good, False, "") == []
-    assert "61% busy" in beside.doubts_of({**good, "busy": 0.61}, False, "")[0]
-    assert "1,000 µs" in beside.doubts_of(good, True, "")[0]
-    assert "3 RPCs failed" in beside.doubts_of({**good, "failed": 3.0}, False, "")[0]
-    assert beside.doubts_of(good, False, "stood still") == ["stood still"]
+    assert real_and_simulated.doubts_of(good, False, "") == []
+    assert "61% busy" in real_and_simulated.doubts_of({**good, "busy": 0.61}, False, "")[0]
+    assert "1,000 µs" in real_and_simulated.doubts_of(good, True, "")[0]
+    assert "3 RPCs failed" in real_and_simulated.doubts_of({**good, "failed": 3.0}, False, "")[0]
+    assert real_and_simulated.doubts_of(good, False, "stood still") == ["stood still"]
 
 
 def test_json__says_whether_a_point_counts() -> None:
@@ -124,7 +124,7 @@ def test_summary__of_each_figure() -> None:
     assert show.summary("fig6", six)[0]["lab"] == 2
     # A load with too few messages is not left out of the comparison in silence.
     assert show.summary("fig6", [*six, _compared("homa", None, load=0.04)])[0]["lab"] is None
-    assert beside.short_ratio(three, "w5", "tcp", "lab") is None
+    assert real_and_simulated.short_ratio(three, "w5", "tcp", "lab") is None
 
 
 def test_points__of_each_figure() -> None:

@@ -13,7 +13,7 @@ from conftest import needs_bench, needs_root
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
-from lab.cluster import kept
+from lab.cluster import stored_runs
 from lab.cluster.busy import Watch
 from lab.cluster.setup import Setup
 from lab.coexist import grid, measured, plot, shares, show, streams
@@ -210,7 +210,7 @@ def test_streams__by_homad_are_held_by_its_rule() -> None:
 
 def test_kept__what_counts_is_found_again(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "kept"
-    store = kept.Kept(folder, SETUP, "b")
+    store = stored_runs.Kept(folder, SETUP, "b")
     folder.mkdir(parents=True)
     one = replace(_measured("homa-shared", 40, 30, 0.01), sim_short=_times(2e4))
     what = {"cell": asdict(one.cell), "link_bps": 10**8}
@@ -225,11 +225,11 @@ def test_kept__what_counts_is_found_again(tmp_path: Path) -> None:
     assert store.get({**what, "link_bps": 10**9}) is None
     store.file(what).write_text("{")
     assert store.get(what) is None
-    assert kept.Kept(None, SETUP, "").get(what) is None
-    assert kept.usual("coexist", True) is None and kept.usual("coexist", False)
+    assert stored_runs.Kept(None, SETUP, "").get(what) is None
+    assert stored_runs.usual("coexist", True) is None and stored_runs.usual("coexist", False)
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="--keep"):
-        kept.open_folder(tmp_path / "file", SETUP)
+        stored_runs.open_folder(tmp_path / "file", SETUP)
 
 
 def test_carried__is_the_sum_and_says_what_went_wrong() -> None:

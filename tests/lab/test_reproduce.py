@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import UsageError
-from lab.reproduce import items, kept, page
+from lab.reproduce import items, page, saving
 from lab.reproduce.items import ITEMS
 from lab.sim import figures
 
@@ -125,7 +125,7 @@ def test_save__keeps_page_figures_and_numbers_and_no_runs(
     cli, fake_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = tmp_path / "docs"
-    monkeypatch.setattr(kept.keep, "__defaults__", (saved,))
+    monkeypatch.setattr(saving.keep, "__defaults__", (saved,))
     (saved / "reproduce-quick").mkdir(parents=True)
     (saved / "reproduce-quick" / "old.svg").write_text("of a figure that is no more")
     status, out, err = reproduce(cli, tmp_path / "made", "table1", "--save")
@@ -137,5 +137,5 @@ def test_save__keeps_page_figures_and_numbers_and_no_runs(
 
 def test_save__says_that_there_is_nothing(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no results"):
-        kept.keep(tmp_path, quick=True, folder=tmp_path / "docs")
+        saving.keep(tmp_path, quick=True, folder=tmp_path / "docs")
     assert not (tmp_path / "docs").exists()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, needs_bench, needs_root
 
-from lab.cluster import standing
+from lab.cluster import laboratories
 from lab.errors import LabError, UsageError
 from lab.net import guardian, homad
 from lab.net.hosts import Host
@@ -169,7 +169,7 @@ def lab_of_three(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv("HOMA_LAB_STATE", str(tmp_path / "state"))
     assert cli("up", "t", "--hosts", "3")[0] == 0
     yield "t"
-    guardian.remove(standing.prefix_of("t"))
+    guardian.remove(laboratories.prefix_of("t"))
 
 
 @needs_root
@@ -195,7 +195,7 @@ def test_tune__a_lab_gets_settings_that_homad_takes(cli, lab_of_three: str, tmp_
 @needs_homad
 def test_tune__a_real_interface_by_name(lab_of_three: str, tmp_path: Path) -> None:
     """The servers run already, as on other machines, and --link says the rate."""
-    here, there, _ = (Host(*host) for host in standing.load(lab_of_three).hosts)
+    here, there, _ = (Host(*host) for host in laboratories.load(lab_of_three).hosts)
     bind = f"{there.address}:4000"
     servers = []
     for transport in ("homa", "tcp"):

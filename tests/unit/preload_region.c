@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <cmocka.h>
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 #include "../../lib/preload/internal.h"
 #include "../../lib/preload/real.h"
 #include "../../lib/preload/preload_sock.h"

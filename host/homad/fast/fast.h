@@ -259,7 +259,7 @@ static inline void homad_refill(struct homad_thread *t)
 	homa_spares_refill(&t->spares, &t->ctx);
 }
 
-/* ---- want.c: more memory for an application ---- */
+/* ---- more_memory.c: more memory for an application ---- */
 /** homad_want_memory() - ask the slow path for memory behind @pages pages of @app's pool and
  *  behind all submission rings that it uses. While an answer is awaited nothing is asked. */
 void homad_want_memory(struct homad_thread *t, struct homad_app *app, u32 pages);

@@ -130,7 +130,7 @@ void homad_limit_received(struct homad_stream *stream, u32 bytes);
 u64 homad_limit_again_at(const struct homad_thread *t,
 			 const struct homad_limit *limit);
 
-/* ---- held.c ---- */
+/* ---- stream_held.c ---- */
 
 /** homad_limits_round() - let held streams go on as far as their limits allow. */
 void homad_limits_round(struct homad_thread *t);

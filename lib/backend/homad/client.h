@@ -6,7 +6,7 @@
  *
  *	open.c		the handle
  *	fork.c		what a child of fork() has of it
- *	att.c		the memory of an attachment, until nobody uses it
+ *	attachment.c	the memory of an attachment, until nobody uses it
  *	attach.c	an attachment begins
  *	places.c	where its rings are
  *	ask.c, ctl.c	a question to homad; which ones there are

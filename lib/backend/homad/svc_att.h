@@ -84,7 +84,7 @@ int homa_svc_make_socket(struct homa_svc_att *att);
 /** homa_svc_close_fds() - close all of @att's descriptors. */
 void homa_svc_close_fds(struct homa_svc_att *att);
 
-/* att.c */
+/* attachment.c */
 /** homa_svc_att_put() - give a reference back; the last one ends the attachment. */
 void homa_svc_att_put(struct homa_svc_att *att);
 static inline void homa_svc_att_get(struct homa_svc_att *att)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The calls of libhoma_internal.h: like libhoma.c, arguments are checked here
+ * The calls of libhoma_preload.h: like libhoma.c, arguments are checked here
  * and the host does the rest.
  */
 #include <errno.h>
 #include "libhoma_impl.h"
-#include "libhoma_internal.h"
+#include "libhoma_preload.h"
 
 #define PAGE ((size_t)65536)
 

@@ -4,8 +4,8 @@
  * kernel module has things that ours leaves out. Nothing here is exported; the
  * preload library has libhoma compiled in.
  */
-#ifndef LIBHOMA_INTERNAL_H
-#define LIBHOMA_INTERNAL_H
+#ifndef LIBHOMA_PRELOAD_H
+#define LIBHOMA_PRELOAD_H
 
 #include <homa/libhoma.h>
 #include "shm.h"
