@@ -27,6 +27,7 @@ TARGETS_FILE = ROOT / "bench" / "targets.toml"
 JSON_ARGUMENT = "{json}"
 BUILD_FOLDER = "{build}"
 PYTHON = "{python}"
+TEMPORARY_FOLDER = "{temporary}"
 _KEYS = {"name": str, "command": str, "path": str, "goal": (int, float), "better": str, "why": str}
 
 
@@ -168,7 +169,10 @@ def run_command(command: str, root: Path = ROOT) -> object:
         out = Path(folder) / "result.json"
         words = [out.as_posix() if word == JSON_ARGUMENT else word for word in shlex.split(command)]
         argv = [
-            word.replace(BUILD_FOLDER, str(BUILD)).replace(PYTHON, sys.executable) for word in words
+            word.replace(BUILD_FOLDER, str(BUILD))
+            .replace(PYTHON, sys.executable)
+            .replace(TEMPORARY_FOLDER, folder)
+            for word in words
         ]
         try:
             done = subprocess.run(

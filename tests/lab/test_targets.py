@@ -131,6 +131,19 @@ def test_run_command__reads_the_json_and_reports_failures(tmp_path: Path) -> Non
         targets.run_command("no/such/program {json}", tmp_path)
 
 
+def test_run_command__what_else_is_written_goes_away(tmp_path: Path) -> None:
+    """./homa demo writes a picture, which is not to stay where the scoreboard is run."""
+    script = tmp_path / "tool.py"
+    script.write_text(
+        "import json, sys; open(sys.argv[2], 'w').write('x'); json.dump(sys.argv[2], open(sys.argv[1], 'w'))"
+    )
+    other = targets.run_command(f"python3 {script} {{json}} {{temporary}}/picture", tmp_path)
+    assert isinstance(other, str) and other.endswith("/picture") and not Path(other).exists()
+    assert list(tmp_path.iterdir()) == [script]
+    commands = [t.command for t in targets.load_targets() if t.command.startswith("./homa demo")]
+    assert commands and all("--plot {temporary}/" in command for command in commands)
+
+
 def test_choose() -> None:
     rows = [make("demo-a", "x"), make("demo-b", "x"), make("rtt", "x")]
     assert targets.choose(rows, []) == rows
