@@ -125,7 +125,7 @@ def test_save__keeps_page_figures_and_numbers_and_no_runs(
     cli, fake_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = tmp_path / "docs"
-    monkeypatch.setattr(saving.keep, "__defaults__", (saved,))
+    monkeypatch.setattr(saving, "FOLDER", saved)
     (saved / "reproduce-quick").mkdir(parents=True)
     (saved / "reproduce-quick" / "old.svg").write_text("of a figure that is no more")
     status, out, err = reproduce(cli, tmp_path / "made", "table1", "--save")
@@ -135,7 +135,25 @@ def test_save__keeps_page_figures_and_numbers_and_no_runs(
     assert "](table1.svg)" in (saved / "reproduce-quick" / "README.md").read_text()
 
 
-def test_save__says_that_there_is_nothing(tmp_path: Path) -> None:
+def test_save__loses_no_figure_that_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who has made one figure must not lose the seventeen that are there."""
+    monkeypatch.setattr(saving, "FOLDER", tmp_path / "docs")
+    target, made = tmp_path / "docs" / "reproduce-quick", tmp_path / "made"
+    for folder, name in ((target, "fig10.json"), (made, "fig11.json"), (made, "results.md")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
+    with pytest.raises(UsageError, match="has fig10, which"):
+        saving.keep(made, quick=True)
+    assert [file.name for file in target.iterdir()] == ["fig10.json"]
+    (made / "fig10.json").write_text("{}")
+    saving.keep(made, quick=True)
+    assert len(list(target.iterdir())) == 3
+
+
+def test_save__says_that_there_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "FOLDER", tmp_path / "docs")
     with pytest.raises(UsageError, match="no results"):
-        saving.keep(tmp_path, quick=True, folder=tmp_path / "docs")
+        saving.keep(tmp_path, quick=True)
     assert not (tmp_path / "docs").exists()
