@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from homad import MOST_KB, Homad, needs_homad, needs_root, one_host, two_hosts
+from homad import MOST_KB, Homad, keeps_little, needs_homad, needs_root, one_host, two_hosts
 from netns import ROOT, eventually
 from ops_tools import RPCS, Raw, ask, serving, snapshot, tool
 
@@ -226,7 +226,10 @@ def test_monitor__many_requests_in_one_packet() -> None:
 
 
 @pytest.mark.sanitized
-def test_monitor__viewers_that_do_not_read_cost_nothing_forever() -> None:
+def test_monitor__viewers_that_do_not_read_cost_nothing_forever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keeps_little(monkeypatch)
     with one_host() as host, serving(host):
         lazy = [Raw(host.homad.monitor) for _ in range(8)]
         for raw in lazy:

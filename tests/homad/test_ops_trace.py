@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from homad import MOST_KB, Host, needs_homad, needs_root, one_host, two_hosts
+from homad import MOST_KB, Host, keeps_little, needs_homad, needs_root, one_host, two_hosts
 from tools import records
 from netns import ROOT, eventually
 from ops_tools import RPCS, Raw, ask, serving, snapshot, tool
@@ -260,7 +260,10 @@ def test_full_disk__the_capture_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.sanitized
-def test_reader_that_does_not_read__loses_records_and_slows_nobody() -> None:
+def test_reader_that_does_not_read__loses_records_and_slows_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keeps_little(monkeypatch)
     with one_host() as host, serving(host):
         with Raw(host.homad.monitor) as raw:
             raw.send({"op": "trace", "format": "records", "snap": 4000})
