@@ -43,7 +43,7 @@ def run(context: Context, build_name: str, suite: str, names: list[str]) -> Tall
     # A timeout is for tests that hang, not for machines that are busy.
     command += [f"--logbase={base}", "--print-errorlogs", "--timeout-multiplier=10"]
     # A test of another suite may have the same name, and may not be built here.
-    if all(f":{suite}" in " ".join(test["suite"]) for test in found):
+    if all(any(s.endswith(f":{suite}") for s in test["suite"]) for test in found):
         command += ["--suite", suite]
     if build_name == "tsan":
         command = [*_without_aslr(), *command]
