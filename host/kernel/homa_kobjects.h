@@ -130,6 +130,23 @@ static inline struct homak_whole_cb *homak_whole_cb(struct sk_buff *skb)
 	return (struct homak_whole_cb *)skb->cb;
 }
 
+/** homak_whole_info() - says in @info what is known of a message that is one packet. */
+static __always_inline void homak_whole_info(const struct homak_whole_cb *cb,
+					     struct homa_msg_info *info)
+{
+	info->kind = cb->id & 1 ? HOMA_EV_REQUEST : HOMA_EV_RESPONSE;
+	info->error = 0;
+	info->length = cb->length;
+	info->id = cb->id;
+	info->cookie = cb->cookie;
+	memcpy(info->peer.ip, cb->ip, sizeof(cb->ip));
+	info->peer.encap = cb->encap;
+	info->peer.zero = 0;
+	info->peer_port = cb->port;
+	info->num_pages = 1;
+	info->pages[0] = cb->page;
+}
+
 static inline struct homak_rpc *homak_rpc(struct homa_rpc *rpc)
 {
 	return homa_rpc_priv(rpc);

@@ -302,17 +302,7 @@ static int homak_read_message(struct homak_sock *hsk, struct sk_buff *skb,
 	struct homa_msg_info *info = &r->info;
 	int err;
 
-	info->kind = cb->id & 1 ? HOMA_EV_REQUEST : HOMA_EV_RESPONSE;
-	info->error = 0;
-	info->length = cb->length;
-	info->id = cb->id;
-	info->cookie = cb->cookie;
-	memcpy(info->peer.ip, cb->ip, sizeof(cb->ip));
-	info->peer.encap = cb->encap;
-	info->peer.zero = 0;
-	info->peer_port = cb->port;
-	info->num_pages = 1;
-	info->pages[0] = cb->page;
+	homak_whole_info(cb, info);
 	err = homak_copy_piece(skb, cb->at,
 			       (void __user *)(hsk->region + cb->page),
 			       cb->length);

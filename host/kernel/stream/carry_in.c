@@ -8,25 +8,12 @@
 
 /* ---- taking ---- */
 
-/* Is given a message that is one packet. */
+/* Describes in @m the message that the packet @skb is, and tells the engine that it was taken. */
 static void homak_carry_one(struct homak_carrier *carrier, struct sk_buff *skb,
 			    struct homak_carried *m)
 {
-	const struct homak_whole_cb *cb = homak_whole_cb(skb);
-	struct homa_msg_info *info = &m->info;
-
-	info->kind = cb->id & 1 ? HOMA_EV_REQUEST : HOMA_EV_RESPONSE;
-	info->error = 0;
-	info->length = cb->length;
-	info->id = cb->id;
-	info->cookie = cb->cookie;
-	memcpy(info->peer.ip, cb->ip, sizeof(cb->ip));
-	info->peer.encap = cb->encap;
-	info->peer.zero = 0;
-	info->peer_port = cb->port;
-	info->num_pages = 1;
-	info->pages[0] = cb->page;
-	if (info->kind == HOMA_EV_REQUEST)
+	homak_whole_info(homak_whole_cb(skb), &m->info);
+	if (m->info.kind == HOMA_EV_REQUEST)
 		homa_sock_taken(carrier->hsk->engine_sock, 1);
 	m->skbs = skb;
 	m->one = true;
@@ -138,9 +125,12 @@ void homak_carry_free(struct homak_carrier *carrier, struct homak_carried *m)
 /* struct homak_piece - bytes of a message in a packet. Written by: who looks at it, on its
  * stack. */
 struct homak_piece {
-	u32 offset; /* in the message */
-	u32 at;	    /* in the packet */
-	u32 length; /* number of bytes */
+	/* The offset of its first byte in the message, in bytes. */
+	u32 offset;
+	/* The offset of its first byte in the packet, counted from skb->data. */
+	u32 at;
+	/* The number of its bytes. */
+	u32 length;
 };
 
 static struct homak_piece homak_piece(const struct homak_carried *m,

@@ -75,17 +75,14 @@ void homak_conn_kill(struct homak_conn *conn)
 
 void homak_conn_delay(struct homak_conn *conn, unsigned long delay)
 {
-	bool again = false;
+	bool queued;
 
 	refcount_inc(&conn->ref);
 	spin_lock(&conn->lock);
 	/* homak_conn_kill() stops a timer that is set before. */
-	if (!conn->killed)
-		again = !homak_carrier_delay(&conn->timer, delay);
-	else
-		again = true;
+	queued = !conn->killed && homak_carrier_delay(&conn->timer, delay);
 	spin_unlock(&conn->lock);
-	if (again)
+	if (!queued)
 		homak_conn_put(conn);
 }
 
