@@ -5,7 +5,7 @@
 #include "homa_stream.h"
 #include "homa_sockets.h"
 
-/* pages of 64 KiB, counted but never there, for all connections of a listener */
+/* The number of such pages as HOMAK_CLIENT_PAGES (setup.c) for all connections of a listener. */
 #define HOMAK_LISTENER_PAGES 512u
 
 static int homak_listen_locked(struct sock *sk, int backlog)

@@ -14,7 +14,7 @@
 #include "homa_stream.h"
 #include "homa_sockets.h"
 
-/* messages that are taken in a turn */
+/* The most messages that the work item takes before others have their turn. */
 #define HOMAK_CARRIER_TURN 64
 
 static struct workqueue_struct *homak_stream_wq;

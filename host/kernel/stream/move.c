@@ -84,8 +84,8 @@ static bool homak_send_done(struct sock *sk)
 	       homak_conn_dead(homak_stream(sk)->conn);
 }
 
-/* Has a socket that is told EAGAIN be told a little later that it may send, whether answers
- * come or not. */
+/* Wakes the threads that wait to send a little later, so that a program which was told EAGAIN
+ * tries again even if no answer comes. */
 static void homak_send_later(struct homak_conn *conn)
 {
 	spin_lock(&conn->lock);
@@ -168,7 +168,7 @@ static bool homak_recv_done(struct sock *sk)
 	struct homak_conn *conn = homak_stream(sk)->conn;
 	bool end;
 
-	/* With MSG_PEEK more than what is there may be waited for; then a wake-up comes. */
+	/* A thread that has peeked at all bytes does not wait by this function, but by ticks. */
 	return homak_recv_ready(conn, READ_ONCE(conn->ring.read), &end) ||
 	       end || READ_ONCE(sk->sk_err) ||
 	       READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ||
@@ -187,13 +187,20 @@ static void homak_recv_move(struct homak_conn *conn, u64 upto)
 
 /* struct homak_reading - one recv(). Written by: the thread that calls it. */
 struct homak_reading {
-	struct iov_iter *to; /* the program's memory */
-	size_t len;	     /* bytes that it has */
-	size_t done;	     /* bytes that were read */
-	size_t least;	     /* it returns when so many bytes were */
-	u64 at;		     /* offset of the next byte to read */
-	long timeo;	     /* jiffies that it may still wait */
-	int flags;	     /* MSG_PEEK and the like */
+	/* The program's memory. */
+	struct iov_iter *to;
+	/* The number of bytes that fit into it. */
+	size_t len;
+	/* The number of bytes that were read. */
+	size_t done;
+	/* The number of bytes with which the call returns, although more would fit. */
+	size_t least;
+	/* The offset in the stream of the next byte to read. */
+	u64 at;
+	/* The time that the call may still wait, in jiffies. */
+	long timeo;
+	/* The flags of the call, MSG_PEEK and others. */
+	int flags;
 };
 
 /* Another thread may have read while this one waited. False: what this one has seen is gone

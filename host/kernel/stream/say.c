@@ -7,8 +7,10 @@
  */
 #include "homa_stream.h"
 
-/* times that a word is tried when objects are short, a tick apart */
+/* How often a request without payload is tried, a tick apart, while the engine has no objects for
+ * it (-ENOBUFS). */
 #define HOMAK_SAY_TRIES 20
+/* The time after which a closed connection ends although its peer has not answered, in jiffies. */
 #define HOMAK_CLOSE_TIME (60 * HZ)
 
 /* Counts a request of @n bytes and writes its header; locked. Returns the flags of the

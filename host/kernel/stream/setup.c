@@ -8,7 +8,8 @@
 #include "homa_stream.h"
 #include "homa_sockets.h"
 
-/* pages of 64 KiB, counted but never there, for a client's connection */
+/* The number of pages of 64 KiB in the receive region of a client's connection. They are counted
+ * like those of programs, but no memory is behind them (carrier.c). */
 #define HOMAK_CLIENT_PAGES 48u
 
 static int homak_stream_name_size(const struct sock *sk)
@@ -54,8 +55,8 @@ static int homak_stream_take_port(struct sock *sk, homak_bind_addr *addr, int le
 	if (IS_ERR(carrier))
 		return PTR_ERR(carrier);
 	err = homak_kernel_bind(carrier->sock, addr, len);
-	/* Who has just closed the last socket there has the port until the peer has heard of
-	 * it. */
+	/* A connection that was closed keeps the port until its peer has answered, so we wait
+	 * for that, 0.1 s at most. */
 	for (i = 0; err == -EADDRINUSE && i < HZ / 10; i++) {
 		schedule_timeout_interruptible(1);
 		if (signal_pending(current))

@@ -32,6 +32,7 @@ static void homak_stream_unhash(struct sock *sk)
 {
 }
 
+/* Are there bytes that the program has not read? */
 static bool homak_unread(struct homak_conn *conn)
 {
 	bool unread;
@@ -42,10 +43,10 @@ static bool homak_unread(struct homak_conn *conn)
 	return unread;
 }
 
+/* Is every request answered, or the connection dead? */
 static bool homak_lingered(struct sock *sk)
 {
 	struct homak_conn *conn = homak_stream(sk)->conn;
-
 	bool over;
 
 	spin_lock(&conn->lock);
@@ -91,7 +92,7 @@ static void homak_stream_close(struct sock *sk, long timeout)
 	if (stream->carrier)
 		homak_carrier_put(stream->carrier);
 	stream->carrier = NULL;
-	/* inet_sock_destruct() wants it so. */
+	/* inet_sock_destruct() complains about any other state. */
 	sk->sk_state = TCP_CLOSE;
 	release_sock(sk);
 	sk_common_release(sk);
