@@ -62,6 +62,9 @@ struct homad_port {
 	bool virtual_device;
 	/* True if the device is a message NIC, so that long messages gain nothing by UDP. */
 	bool is_message;
+	/* True if another thread has given @link something to send that the thread which serves
+	 * the port has not looked for yet. Atomic: the other thread sets it, that one clears it. */
+	bool wanted;
 	/* From here to @news_seen the thread that serves the port writes, and no other reads.
 	 * @tx_at: the time at which the engine's pacer wants to be asked again, ns; HOMA_NEVER:
 	 * not by time. */

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 from homad import Homad, Host, finishing, needs_homad, needs_root
 from netns import Net
+from ops_tools import snapshot
 from test_hostile import STEADY, echo_server, ended_well, going
 
 pytestmark = [
@@ -23,14 +24,16 @@ SLOW = {"protocol": {"timeout_us": 60_000_000, "tombstone_ms": 60_000}}
 
 
 @contextmanager
-def dedicated(threads: dict[str, object]) -> Iterator[tuple[Host, Host]]:
+def dedicated(
+    threads: dict[str, object], **tables: dict[str, object]
+) -> Iterator[tuple[Host, Host]]:
     """Two hosts on a veth pair with two queues; the first has a dedicated daemon, the second a usual one."""
     with Net() as net:
         a, b = net.pair(queues=2)
-        first = Host(
-            a, Homad(a, {"threads": {"mode": "dedicated", "cores": [0, 1]} | threads} | SLOW)
-        )
-        second = Host(b, Homad(b, SLOW))
+        settings = {**SLOW, **tables}
+        cores = {"mode": "dedicated", "cores": [0, 1], **threads}
+        first = Host(a, Homad(a, {**settings, "threads": cores}))
+        second = Host(b, Homad(b, settings))
         with finishing(first.homad, second.homad):
             first.homad.start()
             second.homad.start()
@@ -56,6 +59,19 @@ def test_dedicated__a_queue_for_each_thread() -> None:
     with dedicated({"scale": False}) as (a, b):
         assert a.homad.log().count("serving a device") == 2, a.homad.log()
         serves_two_ways(a, b)
+
+
+def test_dedicated__a_thread_without_work_sends_what_another_gave_to_its_device() -> None:
+    """UDP is the first thread's, and the program the second's. The first has nothing to do, so it
+    must hear of each request."""
+    udp = {"interfaces": [], "udp": True}
+    with dedicated({"scale": False}, network=udp) as (a, b):
+        quiet, server = echo_server(a, 4000), echo_server(b, 4000)
+        ended_well(going(a.start([STEADY, a.address(b, 4000), "0", "1", "100"])))
+        apps = snapshot(a.homad)["apps"]
+        assert [app["thread"] for app in apps if app["port"] == 4000] == [0]
+        quiet.stop()
+        server.stop()
 
 
 def test_dedicated__cores_come_and_go() -> None:

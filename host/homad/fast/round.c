@@ -135,18 +135,50 @@ static bool has_tcp(const struct homad_thread *t, const struct homad_port *port)
 	return unlikely(t->tcp) && !port->encap && tas_first_out(&t->tcp->engine);
 }
 
+/*
+ * Has other threads send what this one has given to the links of their ports: an answer to a
+ * packet that came in here, or a message of an application that is at home here. Such a thread may
+ * have nothing else to do, and then it would not look. It need not be woken: who serves a port
+ * beside other threads spins, and one that is given the port looks at its link.
+ */
+static void tell_others(struct homad_thread *t)
+{
+	u32 i;
+
+	for (i = 0; i < t->d->num_ports; i++) {
+		struct homad_port *port = &t->d->ports[i];
+
+		if (port->nic && HOMA_READ_ONCE(port->thread) != t->index &&
+		    (t->ctx.tx_more || port->link == t->ctx.tx_link))
+			__atomic_store_n(&port->wanted, true, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* Has another thread given the port's link something? It is asked after this, so nothing that was
+ * given before is missed. */
+static bool is_wanted(struct homad_port *port)
+{
+	return unlikely(HOMA_READ_ONCE(port->wanted)) &&
+	       __atomic_exchange_n(&port->wanted, false, __ATOMIC_SEQ_CST);
+}
+
 /* Sends packets that wait. If @all is set, every port is asked, else only those that wait
- * for room or the pacer, or have TCP. Returns how many were sent. */
+ * for room, the pacer or another thread's packets, or have TCP. Returns how many were sent. */
 static int send(struct homad_thread *t, bool all)
 {
 	int n = 0;
 	u32 i;
 
+	if (unlikely(t->d->num_threads > 1) && t->ctx.tx_link)
+		tell_others(t);
 	t->ctx.tx_link = NULL;
+	t->ctx.tx_more = false;
 	for (i = 0; i < t->num_ports; i++) {
 		struct homad_port *port = t->ports[i];
+		bool wanted = is_wanted(port);
 
-		if (!all && !port->tx_blocked && t->ctx.now < port->tx_at &&
+		if (!all && !wanted && !port->tx_blocked &&
+		    t->ctx.now < port->tx_at &&
 		    (port->tx_at != HOMA_NEVER || !has_tcp(t, port)))
 			continue;
 		n += t->tcp && !port->encap ? homad_egress(t, port) :
