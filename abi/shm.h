@@ -278,6 +278,7 @@ enum {
 	/* homad: it can send HOMA_STREAM_UNJOINED. Application: it knows that event. */
 	HOMA_SHM_CAN_UNJOINED = 512,
 	HOMA_SHM_CAN_PATIENCE = 1024, /* HOMA_STREAM_PATIENCE */
+	HOMA_SHM_CAN_PASS = 2048,     /* HOMA_CTL_STREAM_TAKE */
 };
 
 /* Bits of @need_kick: events for which homad wants a kick. */

@@ -49,6 +49,10 @@ enum homa_ctl_op {
 	HOMA_CTL_EXPORT,
 	HOMA_CTL_IMPORT,
 	HOMA_CTL_TAKE,
+	/* Command if @features has HOMA_SHM_CAN_PASS, with a socket that stands for a stream or
+	 * listener (HOMA_CTL_FOR_PASS): the attachment gets that. The answer is -EAGAIN while
+	 * memory for one more stream is being made. */
+	HOMA_CTL_STREAM_TAKE,
 };
 
 /* Bit of @bytes of SHARE and JOIN, if @features has HOMA_SHM_CAN_EXEC: the streams are for
@@ -66,6 +70,28 @@ enum homa_ctl_op {
  * the application has not taken that event yet, because the connection would belong to the
  * ticket and nobody would accept it. */
 #define HOMA_CTL_ALL_SEEN 4u
+/* Bit of @bytes of SHARE: the ticket is for one stream, which goes to another process of the user
+ * through a UNIX socket (SCM_RIGHTS). What goes there is a socket that stands for the stream: one
+ * of AF_UNIX that listens, with a connection that waits in its backlog. SHARE comes with the
+ * other end of that connection, instead of a pipe, and with struct homa_ctl_pass. As long as
+ * anybody has the listening socket, or it is on its way, the ticket is valid, and whoever shows
+ * it (STREAM_TAKE) gets the stream. */
+#define HOMA_CTL_FOR_PASS 8u
+/* Bit of @bytes of SHARE, with HOMA_CTL_FOR_PASS: it is for a listener. */
+#define HOMA_CTL_PASS_LISTENER 16u
+/* Bits of @max_segments of STREAM_TAKE's answer: it is a listener; the attachment had it
+ * before. */
+#define HOMA_CTL_TAKEN_LISTENER 1u
+#define HOMA_CTL_TAKEN_BEFORE 2u
+
+/*
+ * struct homa_ctl_pass - what is passed
+ * @name: the attachment's name of the stream: generation << 32 | slot, or a listener's number.
+ * @cookie: SO_COOKIE of the listening socket that stands for it.
+ */
+struct homa_ctl_pass {
+	uint64_t name, cookie;
+};
 
 /*
  * struct homa_ctl_rings - how many entries rings have
@@ -98,6 +124,7 @@ struct homa_ctl_rings {
  *	STREAM_JOIN: the ticket.
  * @rings: the sizes of the rings that ATTACH asks for; it counts if @features has
  *	HOMA_SHM_CAN_PLACES.
+ * @pass: STREAM_SHARE with HOMA_CTL_FOR_PASS: what is passed.
  * @name: ATTACH: the name under which tools show the application, NUL-terminated.
  */
 struct homa_ctl_request {
@@ -111,6 +138,7 @@ struct homa_ctl_request {
 	union {
 		uint8_t ip[16];
 		struct homa_ctl_rings rings;
+		struct homa_ctl_pass pass;
 	};
 	char name[32];
 };
@@ -132,14 +160,17 @@ struct homa_ctl_request {
  * @queues_bytes: ATTACH, IMPORT: the size of the queues memory, bytes.
  * @data_bytes: ATTACH, IMPORT: the size of data segment 0; SEGMENT: of the new one, bytes.
  * @pool_bytes: ATTACH, IMPORT, POOL: the size of the receive pool, bytes.
- * @max_rpcs: ATTACH: the most requests that may be open at once, at most 65536.
- * @max_segments: ATTACH: the most data segments, segment 0 included.
+ * @max_rpcs: ATTACH: the most requests that may be open at once, at most 65536. STREAM_TAKE: the
+ *	slot in which the stream lies, in the memory whose descriptor the answer brings.
+ * @max_segments: ATTACH: the most data segments, segment 0 included. STREAM_TAKE: bits of
+ *	HOMA_CTL_TAKEN_*.
  * @segment: IMPORT: the number of data segments that the attachment has. SEGMENT: the index
- *	of the new one.
+ *	of the new one. STREAM_TAKE: the generation of the attachment's slot for the stream.
  * @total: METRICS, RPCS: the number of records that follow. ALIVE: 1 if the client still
  *	waits, else 0. STREAM_LISTEN: the listener's number. STREAM_SHARE, STREAM_JOIN: the
- *	number of streams and listeners that the ticket is for. EXPORT: the time for which the
- *	token is valid, ms.
+ *	number of streams and listeners that the ticket is for. STREAM_TAKE: the attachment's slot
+ *	for the stream, or its number of the listener, whose socket the answer brings. EXPORT: the
+ *	time for which the token is valid, ms.
  * @text: with an error: one sentence that says what is wrong and how to mend it.
  * @rings: ATTACH: how many entries each ring has; zeros from a homad that knows one size only.
  * @reserved: homad writes 0.

@@ -45,7 +45,8 @@
  * and that of others let go of one hold each; the last ends the stream. While @holders is
  * more than 1, whoever reads takes @rx_lock and whoever writes @tx_lock, and begins with the
  * positions that stand in the slot. A lock is held by who has put his area's @id there; homad
- * opens the locks of who has ended.
+ * opens the locks of who has ended. Processes that are not parent and child share a stream in
+ * the same way after one has passed it to the other (HOMA_CTL_FOR_PASS).
  *
  * A listener with several holders hands out nothing by itself. Its holders hear of
  * HOMA_STREAM_WAITING, and get a connection by HOMA_STREAM_ACCEPT: whoever asks first. A

@@ -37,6 +37,7 @@ class Answer:
     port: int
     sizes: tuple[int, int, int]
     max_rpcs: int
+    flags: int  # of an answer about streams; else the most segments
     segment: int
     total: int
     text: str
@@ -77,7 +78,7 @@ class Client:
         error, version, op, port, _, _, ip, *rest = _ANSWER.unpack(packet)
         text = rest[7].split(b"\0", 1)[0].decode()
         return Answer(
-            error, version, op, port, tuple(rest[:3]), rest[3], rest[5], rest[6], text, ip
+            error, version, op, port, tuple(rest[:3]), rest[3], rest[4], rest[5], rest[6], text, ip
         )
 
     def ask(self, op: int, size: int = 0, port: int = 0, features: int = 0) -> Answer:

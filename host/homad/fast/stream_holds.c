@@ -79,6 +79,12 @@ static void end_listener(struct homad_thread *t,
 	homad_listener_end(t, listener);
 }
 
+void homad_hold_again(struct homad_thread *t, struct homad_tcp_listener *listener)
+{
+	choose_home(listener);
+	homad_listener_accept(t, listener);
+}
+
 /* Called when the listener has lost a holder or a ticket: ends it if nobody is left. */
 static void lost_one(struct homad_thread *t, struct homad_tcp_listener *listener)
 {
@@ -86,8 +92,7 @@ static void lost_one(struct homad_thread *t, struct homad_tcp_listener *listener
 		end_listener(t, listener);
 		return;
 	}
-	choose_home(listener);
-	homad_listener_accept(t, listener);
+	homad_hold_again(t, listener);
 }
 
 void homad_hold_leave(struct homad_thread *t, struct homad_hold *hold)
@@ -99,6 +104,8 @@ void homad_hold_leave(struct homad_thread *t, struct homad_hold *hold)
 	homa_list_del(&hold->pending);
 	hold->s->num_holding--;
 	hold->listener = NULL;
+	if (hold->taken)
+		homa_list_add_tail(&hold->s->idle_holds, &hold->of_holder);
 	lost_one(t, listener);
 }
 

@@ -157,6 +157,44 @@ static bool has_unseen(const struct homad_streams *s)
 	return false;
 }
 
+/* Returns the stream that the attachment names so, if it may be shared. */
+static struct homad_stream *named(const struct homad_streams *s, u64 name)
+{
+	u32 slot = (u32)name, generation = (u32)(name >> 32);
+	struct homad_stream *stream;
+
+	if (slot >= s->num_slots || s->generations[slot] != generation)
+		return NULL;
+	if (s->alias[slot].stream)
+		return s->alias[slot].stream;
+	stream = s->stream[slot];
+	return stream && !stream->closed && !stream->left && !stream->parked &&
+			       !stream->opening ?
+		       stream :
+		       NULL;
+}
+
+/* Adds what one request names. */
+static int add_one(struct homad_thread *t, const struct homad_sharing *sharing)
+{
+	struct homad_ticket *ticket = sharing->ticket;
+	struct homad_stream *stream;
+	struct homad_hold *hold;
+
+	if (!sharing->of_listener) {
+		stream = named(sharing->s, sharing->name);
+		return stream && add_stream(ticket, stream, (u32)sharing->name,
+					    (u32)(sharing->name >> 32)) ?
+			       0 :
+			       -ENOENT;
+	}
+	hold = homad_hold_find(sharing->s, sharing->name);
+	if (!hold || !add(ticket, NULL, hold->listener, hold->number))
+		return -ENOENT;
+	homad_ticket_listener(t, hold->listener, 1);
+	return 0;
+}
+
 static void settle_rest(struct homad_thread *t, struct homad_ticket *ticket,
 			bool reset)
 {
@@ -178,6 +216,8 @@ int homad_ticket_add_all(struct homad_thread *t,
 
 	if (sharing->seen && has_unseen(s))
 		return -EAGAIN;
+	if (sharing->pass)
+		return add_one(t, sharing);
 	if (add_listeners(t, s, ticket) &&
 	    (sharing->listeners || add_streams(s, ticket)))
 		return 0;
@@ -188,26 +228,36 @@ int homad_ticket_add_all(struct homad_thread *t,
 
 /* ---- joining ---- */
 
-static void join_stream(struct homad_thread *t, struct homad_streams *s,
-			const struct homad_ticket_entry *entry)
+/* Begins an alias of @s for the stream, which the caller has counted as a hold. There is a free
+ * slot. */
+static struct homad_alias *begin_alias(struct homad_streams *s,
+				       struct homad_stream *stream)
 {
 	u32 slot = homad_slot_take(s);
 	struct homad_alias *alias = &s->alias[slot];
 
 	*alias = (struct homad_alias){
-		.stream = entry->stream,
+		.stream = stream,
 		.s = s,
 		.slot = slot,
 		.generation = ++s->generations[slot],
-		.joined = true,
-		.name = entry->name,
 	};
 	s->slots[slot].told = s->slots[slot].rung = 0;
 	s->num_aliases++;
 	homa_list_init(&alias->pending);
-	/* The hold of the ticket passes to the alias. */
-	homa_list_add_tail(&entry->stream->aliases, &alias->of_stream);
+	homa_list_add_tail(&stream->aliases, &alias->of_stream);
 	homa_list_add_tail(&s->aliases, &alias->of_holder);
+	return alias;
+}
+
+static void join_stream(struct homad_thread *t, struct homad_streams *s,
+			const struct homad_ticket_entry *entry)
+{
+	/* The hold of the ticket passes to the alias. */
+	struct homad_alias *alias = begin_alias(s, entry->stream);
+
+	alias->joined = true;
+	alias->name = entry->name;
 	homad_alias_news(t, alias);
 }
 
@@ -268,6 +318,109 @@ int homad_ticket_join(struct homad_thread *t, void *arg)
 		give_up(t, s, ticket);
 	homad_poll_app(t, s->app);
 	return 0;
+}
+
+/* ---- taking what another process has passed ---- */
+
+static struct homad_alias *alias_of(const struct homad_stream *stream,
+				    const struct homad_streams *s)
+{
+	struct homa_list *node;
+
+	homa_list_for_each(node, &stream->aliases) {
+		struct homad_alias *alias =
+			homa_container_of(node, struct homad_alias, of_stream);
+
+		if (alias->s == s)
+			return alias;
+	}
+	return NULL;
+}
+
+static int take_stream(struct homad_thread *t, struct homad_sharing *sharing,
+		       struct homad_stream *stream)
+{
+	struct homad_streams *s = sharing->s;
+	struct homad_alias *alias = alias_of(stream, s);
+
+	sharing->home_slot = stream->slot;
+	if (!alias && stream->home == s && !stream->left) {
+		sharing->before = true;
+		sharing->slot = stream->slot;
+		sharing->generation = stream->generation;
+		return 0;
+	}
+	sharing->before = alias != NULL;
+	if (!alias) {
+		homad_streams_want(t, s);
+		if (!s->num_free)
+			return __atomic_load_n(&s->asked, __ATOMIC_ACQUIRE) ?
+				       -EAGAIN :
+				       -ENOBUFS;
+		stream->holds++;
+		homad_stream_show_holders(stream);
+		alias = begin_alias(s, stream);
+	}
+	sharing->slot = alias->slot;
+	sharing->generation = alias->generation;
+	return 0;
+}
+
+static struct homad_hold *hold_of(const struct homad_tcp_listener *listener,
+				  const struct homad_streams *s)
+{
+	struct homa_list *node;
+
+	homa_list_for_each(node, &listener->holds) {
+		struct homad_hold *hold =
+			homa_container_of(node, struct homad_hold, of_listener);
+
+		if (hold->s == s)
+			return hold;
+	}
+	return NULL;
+}
+
+static void take_listener(struct homad_thread *t, struct homad_sharing *sharing,
+			  struct homad_tcp_listener *listener)
+{
+	struct homad_streams *s = sharing->s;
+	struct homad_hold *hold = hold_of(listener, s);
+	struct homa_list *idle = homa_list_first(&s->idle_holds);
+
+	sharing->before = hold != NULL;
+	if (!hold) {
+		if (idle) {
+			homa_list_del(idle);
+			hold = homa_container_of(idle, struct homad_hold,
+						 of_holder);
+		} else {
+			hold = sharing->hold;
+			sharing->hold = NULL;
+		}
+		homad_hold_begin(hold, s, listener);
+		hold->taken = true;
+		homad_hold_again(t, listener);
+	}
+	sharing->slot = hold->number;
+}
+
+int homad_ticket_take(struct homad_thread *t, void *arg)
+{
+	struct homad_sharing *sharing = arg;
+	const struct homad_ticket_entry *entry = sharing->ticket->entry;
+	int rc = 0;
+
+	if (sharing->s->app->phase != HOMAD_APP_OPEN || sharing->s->app->evicted)
+		return -ESHUTDOWN;
+	homad_now(t);
+	homad_tcp_round(t);
+	if (entry->stream)
+		rc = take_stream(t, sharing, entry->stream);
+	else
+		take_listener(t, sharing, entry->listener);
+	homad_poll_app(t, sharing->s->app);
+	return rc;
 }
 
 int homad_ticket_homes(struct homad_thread *t, void *arg)

@@ -56,6 +56,9 @@ struct homad_hold {
 	bool waiting;
 	/* The name that the process that shared the listener uses (see HOMA_STREAM_JOINED). */
 	u64 name;
+	/* True if the holder got the listener by HOMA_CTL_STREAM_TAKE. When it has let go, this
+	 * struct waits in homad_streams.idle_holds for the next one. */
+	bool taken;
 	/* @of_listener and @of_holder link it into homad_tcp_listener.holds and
 	 * homad_streams.holding; @pending links it into homad_streams.hold_news while there
 	 * is news. */
@@ -92,16 +95,28 @@ struct homad_ticket {
  * @listeners: the ticket is for listeners alone.
  * @seen: HOMA_CTL_ALL_SEEN was set.
  * @reset: connections that nobody else has end with a reset.
+ * @pass: the ticket is for the stream @name alone, or for the listener @name if @of_listener.
+ * @of_listener: see @pass.
+ * @name: see struct homa_ctl_pass.
  * @homes: attachments in whose memory the ticket's streams lie.
  * @num_homes: the number of these attachments.
+ * @hold: memory for a listener that @s gets; NULL if it was not needed or is in use now.
+ * @before: @s has had what the ticket is for before.
+ * @slot: the slot by which @s names the stream, or its number of the listener.
+ * @generation: the generation of that slot.
+ * @home_slot: the slot in which the stream lies, of its home.
  */
 struct homad_sharing {
 	struct homad_streams *s;
 	struct homad_ticket *ticket;
 	u32 tail;
-	bool listeners, seen, reset;
+	bool listeners, seen, reset, pass, of_listener;
+	u64 name;
 	struct homad_streams *homes[HOMA_CTL_ATTACH_FDS];
 	u32 num_homes;
+	struct homad_hold *hold;
+	bool before;
+	u32 slot, generation, home_slot;
 };
 
 /* ---- stream_news.c ---- */
@@ -129,6 +144,9 @@ void homad_hold_leave(struct homad_thread *t, struct homad_hold *hold);
  * in this round, as memory for it may be about to come.
  */
 int homad_hold_take(struct homad_thread *t, struct homad_hold *hold);
+/** homad_hold_again() - offer the listener's connections, as it has one more holder. */
+void homad_hold_again(struct homad_thread *t,
+		      struct homad_tcp_listener *listener);
 /** homad_stream_return() - do HOMA_STREAM_RETURN; returns NULL, or what is wrong. */
 const char *homad_stream_return(struct homad_thread *t,
 				struct homad_stream *stream);
@@ -163,6 +181,11 @@ void homad_shares_end(struct homad_thread *t, struct homad_streams *s);
 int homad_ticket_join(struct homad_thread *t, void *arg);
 /** homad_ticket_homes() - fill in @homes, the first ones if there are more. */
 int homad_ticket_homes(struct homad_thread *t, void *arg);
+/**
+ * homad_ticket_take() - give @s what the ticket is for, which stays valid. 0; -EAGAIN: not yet, as
+ * memory is being made; -ENOBUFS: there is none.
+ */
+int homad_ticket_take(struct homad_thread *t, void *arg);
 /** homad_ticket_drop() - release the entries that nobody has come for. */
 int homad_ticket_drop(struct homad_thread *t, void *arg);
 

@@ -103,6 +103,8 @@ struct homad_streams {
 	/* @holding: its @num_holding listeners, struct homad_hold. @hold_news: those with news. */
 	struct homa_list holding, hold_news;
 	u32 num_holding;
+	/* Memory for listeners that other processes pass to it: struct homad_hold without one. */
+	struct homa_list idle_holds;
 	/* The ticket that it has joined, or NULL. Some of what that is for may not be settled.
 	 * Listeners that it got by the ticket are in the ticket's memory. */
 	struct homad_ticket *joined;

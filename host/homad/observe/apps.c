@@ -165,8 +165,11 @@ static void look_at_counts(struct homad *d, void *arg)
 	v->memory_grown = homad_attach(d)->memory_grown;
 	v->memory_shrunk = homad_attach(d)->memory_shrunk;
 	v->memory_refused = homad_attach(d)->memory_refused;
-	if (slow->tcp)
-		v->listens_refused = slow->tcp->listens_refused;
+	if (!slow->tcp)
+		return;
+	v->listens_refused = slow->tcp->listens_refused;
+	v->taken = slow->tcp->taken;
+	v->takes_refused = slow->tcp->takes_refused;
 }
 
 /* ---- putting the pieces together ---- */

@@ -93,13 +93,15 @@ struct homad_user_view {
  * @memory_shrunk: How often an attachment has given memory back.
  * @memory_refused: How often an attachment was refused more memory.
  * @listens_refused: The number of requests to listen at a TCP port that have failed.
+ * @taken: The number of TCP connections and listeners that processes have passed to others.
+ * @takes_refused: The number of those that whoever showed them did not get.
  */
 struct homad_slow_view {
 	u32 num_apps;
 	u64 attached, detached, refused, evicted;
 	u64 handed_over, handovers_expired;
 	u64 memory_grown, memory_shrunk, memory_refused;
-	u64 listens_refused;
+	u64 listens_refused, taken, takes_refused;
 };
 
 /**

@@ -140,6 +140,8 @@ static cJSON *tcp_json(const struct homad_tcp_stats *tcp,
 	cJSON_AddNumberToObject(json, "connections", tcp->counts.connections);
 	cJSON_AddNumberToObject(json, "time_wait", tcp->counts.ended);
 	homad_json_u64(json, "listens_refused", slow->listens_refused);
+	homad_json_u64(json, "taken", slow->taken);
+	homad_json_u64(json, "takes_refused", slow->takes_refused);
 	list = cJSON_AddObjectToObject(json, "engine");
 #define X(name, text) homad_json_u64(list, #name, tcp->engine.name);
 #include "tas_metrics.def"

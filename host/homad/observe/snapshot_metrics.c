@@ -181,6 +181,12 @@ static void put_tcp(FILE *out, const struct homad_stats *s,
 	single(out, "homa_tcp_listens_refused_total", "counter",
 	       "requests to listen at a TCP port that homad refused",
 	       slow->listens_refused);
+	single(out, "homa_tcp_taken_total", "counter",
+	       "TCP connections and listeners that processes have passed to others",
+	       slow->taken);
+	single(out, "homa_tcp_takes_refused_total", "counter",
+	       "TCP connections and listeners that whoever showed them did not get",
+	       slow->takes_refused);
 #define X(name, text)                                                 \
 	put_thread_counter(out, s, "homa_tcp", #name, text,           \
 			   offsetof(struct homad_thread_stats, tcp) + \

@@ -398,7 +398,7 @@ static homad_op *ops[] = {
 	[HOMA_CTL_LISTEN] = op_listen,
 	[HOMA_CTL_ALIVE] = op_alive,
 	/* and the commands before, if homad_ctl_serve() was called for them */
-	[HOMA_CTL_TAKE] = NULL,
+	[HOMA_CTL_STREAM_TAKE] = NULL,
 };
 
 void homad_ctl_serve(u16 op, homad_op *serve)

@@ -8,6 +8,10 @@
  * A ticket for exec has a time limit, too: the program that is run may not know of homad, and
  * keeps the pipe without ever coming. Who comes has no memory of before, so he gets that in
  * which streams of the ticket lie, if it belongs to attachments of his own user.
+ *
+ * A ticket for one stream or listener goes through UNIX sockets (HOMA_CTL_FOR_PASS): who shows
+ * the socket that stands for it gets it, as often as he likes. Instead of the pipe homad has the
+ * other end of a connection to that socket, which ends when nobody has the socket any more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +19,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "stream_share.h"
 #include "streams.h"
+#include "tcp_listener.h"
 #include "tcp_slow.h"
 
 #define USER_TICKETS 256u
@@ -36,13 +42,15 @@ struct homad_share {
 	struct homad_user *user;
 	/* The fast-path thread that runs its streams. */
 	struct homad_thread *thread;
-	/* The read end of the pipe; it becomes ready when no process that may redeem the ticket
-	 * is left. */
+	/* The read end of the pipe, or the connection to the socket that stands for the stream; it
+	 * becomes ready when no process that may redeem the ticket is left. */
 	struct homad_source pipe;
 	/* A timer that ends the ticket; its fd is -1 if the ticket has no time limit. */
 	struct homad_source limit;
 	/* The token by which it is redeemed. */
 	u8 token[16];
+	/* SO_COOKIE of the socket that stands for the stream; 0 if it is no ticket for one. */
+	u64 cookie;
 	/* The ticket. */
 	struct homad_ticket *ticket;
 };
@@ -107,14 +115,16 @@ static int limit_time(struct homad *d, struct homad_share *share)
 	return rc;
 }
 
-/* Makes a ticket with room for all that @s has, and that may come while it is made. */
-static int make_ticket(struct homad *d, struct homad_client *client,
+/* Makes a ticket with room for all that @s has, and that may come while it is made; or, if @one,
+ * for one stream or listener. */
+static int make_ticket(struct homad *d, struct homad_client *client, bool one,
 		       struct homad_ticket **ticket, char *err, size_t errlen)
 {
 	const struct homad_streams *s = client->app->streams;
-	u32 most_holds = HOMA_READ_ONCE(s->num_holding) + SPARE;
-	u32 most = HOMA_READ_ONCE(s->num_open) +
-		   HOMA_READ_ONCE(s->num_aliases) + most_holds;
+	u32 most_holds = one ? 0 : HOMA_READ_ONCE(s->num_holding) + SPARE;
+	u32 most = one ? 1 :
+			 HOMA_READ_ONCE(s->num_open) +
+				   HOMA_READ_ONCE(s->num_aliases) + most_holds;
 	u64 entries = sizeof(**ticket) + most * sizeof((*ticket)->entry[0]);
 	u64 bytes = entries + most_holds * sizeof((*ticket)->hold[0]);
 	int rc = homad_charge(d, client->user, bytes, err, errlen);
@@ -135,17 +145,21 @@ static int make_ticket(struct homad *d, struct homad_client *client,
 	return 0;
 }
 
-/* Makes a ticket with all that the client has; the caller frees it with free_ticket(). */
-static int fill_ticket(struct homad *d, struct homad_client *client, u64 what_for,
+/* Makes a ticket with all that the client asks for; the caller frees it with free_ticket(). */
+static int fill_ticket(struct homad *d, struct homad_client *client,
+		       const struct homa_ctl_request *r,
 		       struct homad_ticket **ticket, char *err, size_t errlen)
 {
 	struct homad_app *app = client->app;
 	struct homad_sharing sharing = {
 		.s = app->streams,
-		.listeners = what_for & HOMA_CTL_FOR_LISTENERS,
-		.seen = what_for & HOMA_CTL_ALL_SEEN,
+		.listeners = r->bytes & HOMA_CTL_FOR_LISTENERS,
+		.seen = r->bytes & HOMA_CTL_ALL_SEEN,
+		.pass = r->bytes & HOMA_CTL_FOR_PASS,
+		.of_listener = r->bytes & HOMA_CTL_PASS_LISTENER,
+		.name = r->pass.name,
 	};
-	int rc = make_ticket(d, client, ticket, err, errlen);
+	int rc = make_ticket(d, client, sharing.pass, ticket, err, errlen);
 
 	if (rc)
 		return rc;
@@ -162,20 +176,21 @@ static int fill_ticket(struct homad *d, struct homad_client *client, u64 what_fo
 }
 
 /* Does the same, and begins again if more has come meanwhile than there is room for. */
-static int new_ticket(struct homad *d, struct homad_client *client, u64 what_for,
+static int new_ticket(struct homad *d, struct homad_client *client,
+		      const struct homa_ctl_request *r,
 		      struct homad_ticket **ticket, char *err, size_t errlen)
 {
 	int rc, tries = TRIES;
 
 	do
-		rc = fill_ticket(d, client, what_for, ticket, err, errlen);
+		rc = fill_ticket(d, client, r, ticket, err, errlen);
 	while (rc == -E2BIG && --tries);
 	return rc;
 }
 
 static int begin(struct homad *d, struct homad_client *client,
-		 struct homad_share *share, u64 what_for, char *err,
-		 size_t errlen)
+		 struct homad_share *share, const struct homa_ctl_request *r,
+		 char *err, size_t errlen)
 {
 	int rc;
 
@@ -183,7 +198,7 @@ static int begin(struct homad *d, struct homad_client *client,
 	if (getrandom(share->token, sizeof(share->token), 0) !=
 	    (ssize_t)sizeof(share->token))
 		return -EIO;
-	rc = new_ticket(d, client, what_for, &share->ticket, err, errlen);
+	rc = new_ticket(d, client, r, &share->ticket, err, errlen);
 	if (rc)
 		return rc;
 	share->thread = client->app->thread;
@@ -191,8 +206,9 @@ static int begin(struct homad *d, struct homad_client *client,
 	share->pipe = (struct homad_source){ .fd = client->passed_fd,
 					     .ready = is_void };
 	share->limit.fd = -1;
+	share->cookie = r->bytes & HOMA_CTL_FOR_PASS ? r->pass.cookie : 0;
 	rc = homad_watch(d, &share->pipe, EPOLLHUP);
-	if (!rc && (what_for & HOMA_CTL_FOR_EXEC)) {
+	if (!rc && (r->bytes & HOMA_CTL_FOR_EXEC)) {
 		rc = limit_time(d, share);
 		if (rc)
 			homad_unwatch(d, &share->pipe);
@@ -221,13 +237,12 @@ void homad_op_stream_share(struct homad *d, struct homad_client *client,
 	}
 	if (client->user->num_tickets >= USER_TICKETS) {
 		homad_answer_error(client, r->op, -EDQUOT,
-				   "user %u has %u tickets for children that have not come yet",
+				   "user %u has %u tickets for children or streams on their way, which have not come yet",
 				   (unsigned int)client->uid, USER_TICKETS);
 		return;
 	}
 	share = calloc(1, sizeof(*share));
-	rc = share ? begin(d, client, share, r->bytes, text, sizeof(text)) :
-		     -ENOMEM;
+	rc = share ? begin(d, client, share, r, text, sizeof(text)) : -ENOMEM;
 	if (rc) {
 		free(share);
 		homad_answer_error(client, r->op, rc, "%s", text);
@@ -290,7 +305,7 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 	int fds[HOMA_CTL_ATTACH_FDS], rc;
 	u32 num_fds = 0;
 
-	if (!share || !sharing.s || sharing.s->joined ||
+	if (!share || share->cookie || !sharing.s || sharing.s->joined ||
 	    share->thread != client->app->thread) {
 		homad_answer_error(
 			client, r->op, -EINVAL,
@@ -313,6 +328,140 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 	homad_attachment(client->app)->memory += share->ticket->bytes;
 	end(d, share);
 	homad_answer(client, &answer, fds, num_fds, NULL, 0, 0);
+}
+
+/* ---- streams that a process has passed to another ---- */
+
+/* Finds the ticket for which the socket @fd stands; NULL if there is none. A ticket of @user goes
+ * first: another one may have been made with a cookie that is not its maker's. */
+static struct homad_share *find_shown(struct homad *d,
+				      const struct homad_user *user, int fd)
+{
+	struct homad_share *other = NULL;
+	struct homa_list *node;
+	u64 cookie = 0;
+	socklen_t size = sizeof(cookie);
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) ||
+	    !cookie)
+		return NULL;
+	homa_list_for_each(node, &homad_slow(d)->tcp->tickets) {
+		struct homad_share *share =
+			homa_container_of(node, struct homad_share, of_all);
+
+		if (share->cookie != cookie)
+			continue;
+		if (share->user == user)
+			return share;
+		other = share;
+	}
+	return other;
+}
+
+/* Returns what the taker of the ticket needs beside the answer: a descriptor of the memory in which
+ * its stream lies, or of its listener's socket; or a negative errno. */
+static int get_taken_fd(const struct homad_client *client,
+			struct homad_sharing *sharing)
+{
+	const struct homad_tcp_listener *listener =
+		sharing->ticket->entry[0].listener;
+	int fds[HOMA_CTL_ATTACH_FDS], fd;
+
+	if (!listener)
+		return memory_of(client, sharing, fds) ? fds[0] : -EACCES;
+	fd = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Lets the client's attachment take what the ticket is for, and charges its user. */
+static int take(struct homad *d, struct homad_client *client,
+		struct homad_sharing *sharing)
+{
+	char text[HOMA_SHM_TEXT];
+	int rc = 0;
+
+	if (sharing->ticket->entry[0].listener) {
+		rc = homad_charge(d, client->user, sizeof(*sharing->hold), text,
+				  sizeof(text));
+		if (rc)
+			return rc;
+		sharing->hold = calloc(1, sizeof(*sharing->hold));
+		if (!sharing->hold) {
+			homad_settle(client->user, sizeof(*sharing->hold));
+			return -ENOMEM;
+		}
+		homad_attachment(client->app)->memory += sizeof(*sharing->hold);
+	}
+	/* What the attachment has let go of before is not what it has. */
+	homad_turns_of_rings(client->app);
+	rc = homad_call(client->app->thread, homad_ticket_take, sharing);
+	if (sharing->hold) {
+		homad_attachment(client->app)->memory -= sizeof(*sharing->hold);
+		homad_settle(client->user, sizeof(*sharing->hold));
+		free(sharing->hold);
+	}
+	return rc;
+}
+
+/* Does the same for the ticket @share. @fd receives the descriptor that goes with the answer, or
+ * -1. */
+static int take_shown(struct homad *d, struct homad_client *client,
+		      const struct homad_share *share,
+		      struct homad_sharing *sharing, int *fd)
+{
+	int rc;
+
+	if (!share || !sharing->s || share->thread != client->app->thread)
+		return -ENOENT;
+	if (share->user != client->user)
+		return -EACCES;
+	sharing->ticket = share->ticket;
+	rc = get_taken_fd(client, sharing);
+	if (rc < 0)
+		return rc;
+	*fd = rc;
+	rc = take(d, client, sharing);
+	if (rc || sharing->before) {
+		close(*fd);
+		*fd = -1;
+	}
+	return rc;
+}
+
+static const char *why_not(int rc)
+{
+	switch (rc) {
+	case -EACCES:
+		return "the stream belongs to another user";
+	case -ENOENT:
+		return "the socket that came with the request stands for no stream";
+	default:
+		return "there is no memory for one more stream";
+	}
+}
+
+void homad_op_stream_take(struct homad *d, struct homad_client *client,
+			  const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct homad_sharing sharing = { .s = client->app->streams };
+	const struct homad_share *share =
+		find_shown(d, client->user, client->passed_fd);
+	int fd = -1, rc = take_shown(d, client, share, &sharing, &fd);
+
+	homad_slow(d)->tcp->takes_refused += rc && rc != -EAGAIN;
+	if (rc) {
+		homad_answer_error(client, r->op, rc, "%s", why_not(rc));
+		return;
+	}
+	homad_slow(d)->tcp->taken++;
+	answer.total = sharing.slot;
+	answer.segment = sharing.generation;
+	answer.max_rpcs = sharing.home_slot;
+	answer.max_segments =
+		(sharing.ticket->entry[0].listener ? HOMA_CTL_TAKEN_LISTENER : 0) |
+		(sharing.before ? HOMA_CTL_TAKEN_BEFORE : 0);
+	homad_answer(client, &answer, &fd, fd >= 0, NULL, 0, 0);
 }
 
 void homad_share_goes_on(const struct homad_app *app)

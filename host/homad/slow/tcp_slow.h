@@ -33,6 +33,8 @@
  * @tick: a timer that runs while there are any.
  * @held: listeners, by port.
  * @listens_refused: the number of requests to listen that have failed.
+ * @taken: the number of streams and listeners that processes have passed to others.
+ * @takes_refused: the number of those that whoever showed them did not get.
  * @tickets: tickets that are neither redeemed nor void.
  * @limits: the limits that rules set to users.
  * @generation: the number of times that the rules have changed.
@@ -50,7 +52,7 @@ struct homad_tcp_ports {
 	struct homad_source calls, tick;
 	struct homa_list grown;
 	struct homa_list held[HOMAD_HELD_BUCKETS];
-	u64 listens_refused;
+	u64 listens_refused, taken, takes_refused;
 	struct homa_list tickets;
 	struct homa_list limits;
 	u32 generation;
@@ -105,6 +107,9 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 void homad_op_stream_share(struct homad *d, struct homad_client *client,
 			   const struct homa_ctl_request *r);
 void homad_op_stream_join(struct homad *d, struct homad_client *client,
+			  const struct homa_ctl_request *r);
+/** homad_op_stream_take() - do HOMA_CTL_STREAM_TAKE. */
+void homad_op_stream_take(struct homad *d, struct homad_client *client,
 			  const struct homa_ctl_request *r);
 /** homad_share_goes_on() - go on with what @app has joined, because it has got more slots, or
  *  none. */

@@ -68,6 +68,7 @@ int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 	homad_ctl_serve(HOMA_CTL_STREAM_LISTEN, homad_op_stream_listen);
 	homad_ctl_serve(HOMA_CTL_STREAM_SHARE, homad_op_stream_share);
 	homad_ctl_serve(HOMA_CTL_STREAM_JOIN, homad_op_stream_join);
+	homad_ctl_serve(HOMA_CTL_STREAM_TAKE, homad_op_stream_take);
 	return homad_tcp_keep_ports(d, err, errlen);
 }
 

@@ -158,6 +158,8 @@ static bool matches(const struct homad_client *client,
 
 static void free_streams(struct homad_streams *s)
 {
+	struct homa_list *idle;
+
 	if (s->wake_fd >= 0)
 		close(s->wake_fd);
 	if (s->memory_fd >= 0)
@@ -170,6 +172,8 @@ static void free_streams(struct homad_streams *s)
 	free(s->asks);
 	free(s->alias);
 	free(s->joined);
+	while ((idle = homa_list_pop(&s->idle_holds)))
+		free(homa_container_of(idle, struct homad_hold, of_holder));
 	free(s);
 }
 
@@ -191,6 +195,7 @@ new_streams(struct homad *d, const struct homad_client *client, u32 num_slots)
 		return NULL;
 	s->wake_fd = s->memory_fd = -1;
 	homa_list_init(&s->grown);
+	homa_list_init(&s->idle_holds);
 	s->rx_most = log2_of(d->config.tcp_receive_buffer);
 	s->tx_most = log2_of(d->config.tcp_send_buffer);
 	s->num_asks = 1;
