@@ -116,59 +116,12 @@ static int64_t one_receive(struct homa_pl_sock *s, struct msghdr *msg, int flags
 	return rc;
 }
 
-/* Is @fd a TCP socket that homad has? */
-static bool is_homads(int fd)
-{
-	struct homa_pl_sock *s = homa_pl_find(fd);
-	bool has;
-
-	if (!s)
-		return false;
-	has = s->tcp && s->tcp->stream;
-	homa_pl_put(s);
-	return has;
-}
-
-/* Does the message pass a descriptor (SCM_RIGHTS) that would mean nothing to who receives it? */
-static bool passes_homads(const struct msghdr *msg)
-{
-	size_t i, num;
-	struct cmsghdr *part;
-	int fd;
-
-	if (HOMA_PL_LIKELY(!homa_pl_live) || !msg || !msg->msg_control)
-		return false;
-	for (part = CMSG_FIRSTHDR(msg); part;
-	     part = CMSG_NXTHDR((struct msghdr *)(uintptr_t)msg, part)) {
-		if (part->cmsg_level != SOL_SOCKET ||
-		    part->cmsg_type != SCM_RIGHTS ||
-		    part->cmsg_len < CMSG_LEN(0) ||
-		    part->cmsg_len > msg->msg_controllen)
-			continue;
-		num = (part->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
-		for (i = 0; i < num; i++) {
-			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			if (is_homads(fd))
-				return true;
-		}
-	}
-	return false;
-}
-
-static int refuse_to_pass(void)
-{
-	homa_pl_debug(
-		"sendmsg() cannot pass a TCP socket of homad's to another process");
-	errno = EOPNOTSUPP;
-	return -1;
-}
-
 HOMA_PL_HOOK ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
-	if (!s && passes_homads(msg))
-		return refuse_to_pass();
+	if (!s && homa_pl_tcp_passes(msg))
+		return homa_pl_tcp_pass(fd, msg, flags);
 	if (is_kernels(s))
 		return HOMA_PL_REAL(sendmsg)(fd, msg, flags);
 	return homa_pl_result(s, one_send(s, msg, flags));
@@ -178,9 +131,35 @@ HOMA_PL_HOOK ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
-	if (is_kernels(s))
-		return HOMA_PL_REAL(recvmsg)(fd, msg, flags);
+	ssize_t n;
+
+	if (is_kernels(s)) {
+		n = HOMA_PL_REAL(recvmsg)(fd, msg, flags);
+		if (n >= 0)
+			homa_pl_tcp_received(msg);
+		return n;
+	}
 	return homa_pl_result(s, one_receive(s, msg, flags));
+}
+
+/* Send messages through a UNIX socket, some of which pass sockets of homad's. */
+static int send_passing(int fd, struct mmsghdr *msgs, unsigned int count,
+			int flags)
+{
+	unsigned int i;
+	ssize_t n;
+
+	for (i = 0; i < count; i++) {
+		const struct msghdr *msg = &msgs[i].msg_hdr;
+
+		n = homa_pl_tcp_passes(msg) ?
+			    homa_pl_tcp_pass(fd, msg, flags) :
+			    HOMA_PL_REAL(sendmsg)(fd, msg, flags);
+		if (n < 0)
+			return i ? (int)i : -1;
+		msgs[i].msg_len = (unsigned int)n;
+	}
+	return (int)i;
 }
 
 HOMA_PL_HOOK int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
@@ -190,13 +169,9 @@ HOMA_PL_HOOK int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 	unsigned int i;
 	int64_t rc = 0;
 
-	/* The messages before one that cannot be sent are sent, as the kernel does it. */
 	for (i = 0; !s && homa_pl_live && msgs && i < count; i++)
-		if (passes_homads(&msgs[i].msg_hdr)) {
-			if (!i)
-				return refuse_to_pass();
-			count = i;
-		}
+		if (homa_pl_tcp_passes(&msgs[i].msg_hdr))
+			return send_passing(fd, msgs, count, flags);
 	if (is_kernels(s))
 		return HOMA_PL_REAL(sendmmsg)(fd, msgs, count, flags);
 	for (i = 0; i < count && rc >= 0; i++) {
@@ -215,8 +190,12 @@ HOMA_PL_HOOK int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 	int64_t rc = 0, until = -1;
 	unsigned int i;
 
-	if (is_kernels(s))
-		return HOMA_PL_REAL(recvmmsg)(fd, msgs, count, flags, timeout);
+	if (is_kernels(s)) {
+		rc = HOMA_PL_REAL(recvmmsg)(fd, msgs, count, flags, timeout);
+		for (i = 0; rc > 0 && i < (unsigned int)rc; i++)
+			homa_pl_tcp_received(&msgs[i].msg_hdr);
+		return (int)rc;
+	}
 	if (!homa_pl_is_time(timeout))
 		return (int)homa_pl_result(s, -EINVAL);
 	if (timeout && timeout->tv_sec < INT64_MAX / 2000000000)

@@ -7,6 +7,9 @@
 
 /** homa_pl_table_get() - the socket that the table has for @fd, without a reference; or NULL. */
 struct homa_pl_sock *homa_pl_table_get(int fd);
+/** homa_pl_table_keep() - take a reference of @s, which homa_pl_drop() drops; false if it is
+ *  ending. */
+bool homa_pl_table_keep(struct homa_pl_sock *s);
 /** homa_pl_wake_returned() - tell threads that wait for room in the region. */
 void homa_pl_wake_returned(struct homa_pl_sock *s);
 /** homa_pl_port() - the port that the socket was bound to, or that it got automatically. */

@@ -48,7 +48,7 @@ int homa_pl_table_room(int fd)
 	return 0;
 }
 
-static bool take_ref(struct homa_pl_sock *s)
+bool homa_pl_table_keep(struct homa_pl_sock *s)
 {
 	uint32_t refs = __atomic_load_n(&s->refs, __ATOMIC_RELAXED);
 
@@ -72,7 +72,7 @@ struct homa_pl_sock *homa_pl_find(int fd)
 	if (!e)
 		return NULL;
 	while ((s = __atomic_load_n(e, __ATOMIC_ACQUIRE))) {
-		if (!take_ref(s))
+		if (!homa_pl_table_keep(s))
 			continue; /* It is being closed at this moment. */
 		if (__atomic_load_n(e, __ATOMIC_ACQUIRE) == s) {
 			if (s->drop)

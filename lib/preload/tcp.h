@@ -12,6 +12,7 @@
  *	tcp_poll.c	poll() and select()
  *	tcp_epoll.c	epoll sets
  *	tcp_ready.c	what a socket is ready for; which sockets of a set are, and sets in sets
+ *	tcp_pass.c	sockets that go to other processes through UNIX sockets
  *	exec.c		what programs get that exec and posix_spawn() run
  *
  * The descriptor is a socket of the kernel all the time: it holds the number, the port and
@@ -242,6 +243,16 @@ int homa_pl_tcp_peer(struct homa_stream *stream, int family,
 int homa_pl_tcp_state(struct homa_pl_sock *s);
 /** homa_pl_tcp_count() - write to @out how many bytes FIONREAD, SIOCOUTQ or SIOCOUTQNSD counts. */
 int homa_pl_tcp_count(struct homa_pl_sock *s, unsigned long request, int *out);
+
+/* ---- tcp_pass.c ---- */
+
+/** homa_pl_tcp_passes() - does the message pass a socket of homad's (SCM_RIGHTS)? */
+bool homa_pl_tcp_passes(const struct msghdr *msg);
+/** homa_pl_tcp_pass() - do sendmsg() with such a message; returns -1 with errno if it fails. */
+ssize_t homa_pl_tcp_pass(int fd, const struct msghdr *msg, int flags);
+/** homa_pl_tcp_received() - make sockets of homad's of those that have come with a message; keeps
+ *  errno. */
+void homa_pl_tcp_received(const struct msghdr *msg);
 
 /* ---- tcp_poll.c ---- */
 

@@ -20,6 +20,7 @@
 #define NONBLOCK 1u
 #define SHUT_READ 2u
 #define SHUT_WRITE 4u
+#define IS_V6 8u
 #define ALL_OPTIONS                                                       \
 	(HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE | \
 	 HOMA_STREAM_RESET)
@@ -27,7 +28,7 @@
 /* struct common - the shared memory of a connection. Processes that share it trust each other, so
  * what they can do by wrong values is what they can do anyway; they do no harm to this one. */
 struct common {
-	/* A set of NONBLOCK, SHUT_READ and SHUT_WRITE. */
+	/* A set of NONBLOCK, SHUT_READ and SHUT_WRITE, and of IS_V6 if it is an AF_INET6 socket. */
 	uint32_t flags;
 	/* The others are as in struct homa_pl_sock and struct homa_pl_tcp. */
 	uint32_t options;
@@ -73,6 +74,7 @@ static void store(const struct homa_pl_sock *s, struct common *common)
 
 	flags |= tcp->shut_read ? SHUT_READ : 0;
 	flags |= tcp->shut_write ? SHUT_WRITE : 0;
+	flags |= s->family == AF_INET6 ? IS_V6 : 0;
 	__atomic_store_n(&common->options, tcp->options, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->least, tcp->least, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->rcvtimeo, s->rcvtimeo, __ATOMIC_RELAXED);
@@ -117,7 +119,7 @@ void homa_pl_tcp_store_listener(const struct homa_pl_sock *s)
 	HOMA_PL_REAL(fcntl)(s->tcp->fd, F_SETFL, flags);
 }
 
-static void share(struct homa_stream *stream)
+void homa_pl_tcp_share(struct homa_stream *stream)
 {
 	struct homa_pl_sock *s = homa_stream_user(stream);
 	struct common *common = homa_stream_common(stream);
@@ -128,7 +130,17 @@ static void share(struct homa_stream *stream)
 	s->tcp->common = true;
 }
 
+int homa_pl_tcp_family(const struct homa_stream *stream)
+{
+	const struct common *common = homa_stream_common(stream);
+
+	return common && (__atomic_load_n(&common->flags, __ATOMIC_ACQUIRE) &
+			  IS_V6) ?
+		       AF_INET6 :
+		       AF_INET;
+}
+
 void homa_pl_tcp_share_all(struct homa_streams *ctx)
 {
-	homa_streams_each(ctx, share);
+	homa_streams_each(ctx, homa_pl_tcp_share);
 }

@@ -23,6 +23,12 @@ void homa_pl_tcp_store_common(struct homa_pl_sock *s);
 void homa_pl_tcp_fetch_listener(struct homa_pl_sock *s);
 /** homa_pl_tcp_store_listener() - let the other processes that have it see its O_NONBLOCK. */
 void homa_pl_tcp_store_listener(const struct homa_pl_sock *s);
+/** homa_pl_tcp_share() - make them common for a connection that another process is about to get.
+ *  The caller has homa_pl_tcp_lock(). */
+void homa_pl_tcp_share(struct homa_stream *stream);
+/** homa_pl_tcp_family() - AF_INET or AF_INET6: of which family is a socket whose connection is
+ *  common? */
+int homa_pl_tcp_family(const struct homa_stream *stream);
 /** homa_pl_tcp_share_all() - make them common for all connections of @ctx, which another process is
  *  about to get. The caller has homa_pl_tcp_lock(). */
 void homa_pl_tcp_share_all(struct homa_streams *ctx);

@@ -96,6 +96,7 @@ static void end(struct homa_stream *stream, enum homa_stream_op op)
 	/* In a child of fork() the stream is only memory, and there is one thread. */
 	if (ctx->fork_generation != homa_fork_generation) {
 		homa_list_del(&stream->all);
+		homa_stream_give_back(stream->lent);
 		free(stream);
 		return;
 	}

@@ -37,6 +37,11 @@ bool homa_stream_carry(const struct homa_stream *stream,
 		carried->listens = 1;
 		return !stream->closed && !stream->leaves && !stream->error;
 	}
+	if (stream->slot && stream->lent) {
+		homa_stream_lent_place(stream->lent, &carried->area,
+				       &carried->slot);
+		return true;
+	}
 	/* The area may be unmapped in part; only the addresses are compared. */
 	for (; stream->slot && ctx; ctx = ctx->older) {
 		if (stream->slot < ctx->slots ||

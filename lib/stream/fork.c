@@ -34,8 +34,7 @@ static void give_back_queue(struct homa_stream *listener)
 	}
 }
 
-/* Prepare the streams for being shared; returns whether there are any. */
-static bool prepare(struct homa_streams *ctx)
+bool homa_streams_prepare(struct homa_streams *ctx)
 {
 	struct homa_list *node;
 	bool any = false;
@@ -56,9 +55,8 @@ static bool prepare(struct homa_streams *ctx)
 	return any;
 }
 
-/* Ask homad for a ticket. @what_for: HOMA_CTL_FOR_* and HOMA_CTL_ALL_SEEN. */
-static int ask(struct homa_streams *ctx, struct homa_streams_ticket *ticket,
-	       u32 what_for)
+int homa_streams_ask_ticket(struct homa_streams *ctx,
+			    struct homa_streams_ticket *ticket, u32 what_for)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_STREAM_SHARE,
 					    .bytes = what_for };
@@ -93,8 +91,10 @@ static void go_to_child(const struct homa_streams *ctx, bool go)
 static int try_ticket(struct homa_streams *ctx,
 		      struct homa_streams_ticket *ticket, u32 what_for)
 {
-	return prepare(ctx) ? ask(ctx, ticket, what_for | HOMA_CTL_ALL_SEEN) :
-			      -ENOENT;
+	return homa_streams_prepare(ctx) ?
+		       homa_streams_ask_ticket(ctx, ticket,
+					       what_for | HOMA_CTL_ALL_SEEN) :
+		       -ENOENT;
 }
 
 /* Get a ticket; @ticket->pipe is -1 if there is none. @needs: the features that homad must have.
@@ -113,7 +113,7 @@ static void get_ticket(struct homa_streams *ctx,
 	if (homa_streams_gone(ctx) || !(features & needs))
 		return;
 	if ((features & HOMA_SHM_CAN_EXEC) && !homa_list_empty(&ctx->listeners))
-		ask(ctx, &listeners, HOMA_CTL_FOR_LISTENERS);
+		homa_streams_ask_ticket(ctx, &listeners, HOMA_CTL_FOR_LISTENERS);
 	/* homad says -EAGAIN while it has not seen all our commands, or we all its events. */
 	do
 		ticket->error = try_ticket(ctx, ticket, what_for);

@@ -49,6 +49,7 @@ void homa_stream_forget(struct homa_stream *stream)
 		ctx->by_slot[stream->index] = NULL;
 	homa_list_del(&stream->queued);
 	homa_list_del(&stream->all);
+	homa_stream_give_back(stream->lent);
 	free(stream);
 }
 

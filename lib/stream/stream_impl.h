@@ -6,6 +6,7 @@
  *	area.c		what homad's memory looks like, and whether that is possible
  *	attach.c	the connection to homad, and questions over it
  *	command.c	the command ring, kicks, doorbells; whether homad lives
+ *	lent.c		memory of another process, for a stream that it has passed
  *	life.c		streams and what finds them: slots, tokens, listeners' numbers
  *	event.c		the event ring, and news for the application
  *	lock.c		streams that other processes have, too
@@ -16,6 +17,7 @@
  *	open.c		the context
  *	fork.c		what a child of fork() gets
  *	exec.c		what a program gets that exec runs
+ *	pass.c		what another process gets through a UNIX socket
  *
  * Locks, outermost first: @ctl (a question to homad is under way), @look (the event ring
  * and all that finds streams), @submit (the command ring). Reading and writing take none,
@@ -44,6 +46,9 @@
 #include "patience.h"
 #include "shm_stream.h"
 #include "svc_att.h"
+
+struct homa_stream_lent;
+struct homa_streams_ticket;
 
 enum homa_stream_kind {
 	HOMA_STREAM_KIND_CONNECTION,
@@ -77,6 +82,9 @@ struct homa_stream {
 	/* Where the buffers begin: @rx the span for bytes that arrive, @tx the span for bytes to
 	 * send, @rx_first and @tx_first the small buffers that are used before the spans. */
 	u8 *rx, *tx, *rx_first, *tx_first;
+	/* What is mapped of another process's memory for it; NULL if it lies in memory of @ctx or
+	 * of an older context. */
+	struct homa_stream_lent *lent;
 	/* The positive errno for which homad could not open the stream or ended the listener; 0
 	 * if there is none. It is atomic. */
 	u32 error;
@@ -284,6 +292,22 @@ int homa_stream_tell_patience(struct homa_stream *stream);
 /** homa_stream_ring() - tell homad that positions of the stream have moved. */
 int homa_stream_ring(struct homa_stream *stream);
 
+/* ---- lent.c ---- */
+
+/** homa_stream_borrow() - map what is of the stream in slot @slot of the memory behind @fd, another
+ *  process's; NULL if that cannot be. */
+struct homa_stream_lent *homa_stream_borrow(int fd, u32 slot);
+/** homa_stream_lent_slot() - the slot of the stream. homa_stream_lent_buffers() - where its two
+ *  small buffers and its two spans begin. */
+struct homa_stream_slot *homa_stream_lent_slot(const struct homa_stream_lent *lent);
+void homa_stream_lent_buffers(const struct homa_stream_lent *lent, u8 **firsts,
+			      u8 **spans);
+/** homa_stream_lent_place() - the id of the area in which the stream lies, and its slot there. */
+void homa_stream_lent_place(const struct homa_stream_lent *lent, u32 *area,
+			    u32 *slot);
+/** homa_stream_give_back() - unmap it; @lent may be NULL. */
+void homa_stream_give_back(struct homa_stream_lent *lent);
+
 /* ---- life.c ---- */
 
 /** homa_streams_usable() - 0, or -ECONNRESET in a child of fork() or if homad is gone. */
@@ -385,6 +409,14 @@ struct homa_streams *homa_streams_blank(void);
 
 /* ---- fork.c ---- */
 
+/** homa_streams_prepare() - take all events, and give connections that were not accepted back to
+ *  homad, for the process that accepts first; returns whether there is a stream. The caller has
+ *  @look. */
+bool homa_streams_prepare(struct homa_streams *ctx);
+/** homa_streams_ask_ticket() - ask homad for a ticket. The caller has @ctl.
+ *  @what_for: HOMA_CTL_FOR_* and HOMA_CTL_ALL_SEEN. */
+int homa_streams_ask_ticket(struct homa_streams *ctx,
+			    struct homa_streams_ticket *ticket, u32 what_for);
 /** homa_streams_await_joined() - wait until homad has given @ctx, which nobody else knows yet,
  *  @num streams and listeners, or is gone. */
 void homa_streams_await_joined(struct homa_streams *ctx, u32 num);

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +22,17 @@ CASES = [
     for case in re.findall(
         r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
     )
-] + ["interrupted", "exec_cat", "exec_inherits", "spawn", "splice", "timeouts", *SHARED_PORTS]
+] + [
+    "interrupted",
+    "exec_cat",
+    "exec_inherits",
+    "send_connection",
+    "send_listener",
+    "spawn",
+    "splice",
+    "timeouts",
+    *SHARED_PORTS,
+]
 
 pytestmark = pytest.mark.skipif(
     not (PROGRAMS / "tcp_calls").exists(), reason="tcp_calls is not built"
@@ -49,7 +58,7 @@ ENDS = [
         r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
     )
 ]
-WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "splice"))] + [
+WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "send_", "splice"))] + [
     "tcp_info",
     *ENDS,
 ]
@@ -59,33 +68,6 @@ WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "spli
 def test_case__within_a_host(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
     server = accelerated[0]
     test_calls.test_calls(case, "v4", (server, server), tmp_path)
-
-
-PASSES = """
-import errno, socket, sys
-address, port = sys.argv[1], int(sys.argv[2])
-here, there = socket.socketpair()
-plain, listener = socket.socket(), socket.create_server((address, port))
-socket.send_fds(here, [b"x"], [plain.fileno(), 0])
-assert len(socket.recv_fds(there, 1, 2)[1]) == 2
-near = socket.create_connection((address, port))
-far, _ = listener.accept()
-for s in (listener, near, far):
-    try:
-        socket.send_fds(here, [b"x"], [0, s.fileno()])
-    except OSError as error:
-        assert error.errno == errno.EOPNOTSUPP, error
-    else:
-        raise AssertionError(s)
-near.sendall(b"goes on")
-assert far.recv(10) == b"goes on"
-"""
-
-
-def test_passing_a_socket__is_refused(accelerated: tuple[Side, Side]) -> None:
-    """Who receives it could do nothing with it, so who sends it hears that (SCM_RIGHTS)."""
-    server = accelerated[0]
-    server.run([sys.executable, "-c", PASSES, server.v4, port()])
 
 
 def test_echo__in_a_set_within_a_set(accelerated: tuple[Side, Side]) -> None:
