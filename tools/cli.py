@@ -137,7 +137,7 @@ def trace(
         0.0, help="Seconds; until Ctrl-C otherwise.", show_default=False
     ),
     snap: int = typer.Option(
-        0, help="Bytes of each packet, from the Homa header on; 128 otherwise.", show_default=False
+        0, help="Bytes of each packet, from the Homa or TCP header on; 128 otherwise.", show_default=False
     ),
     application: str = typer.Option("", "--app", help="Only this application: name or number."),
     peer: str = PEER,

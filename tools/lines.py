@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from typing import TextIO
 
-from tools.records import DELIVER, END, LOST, PACKETS, RX, SUBMIT, TX, Record, packet
+from tools.records import DELIVER, END, LOST, PACKETS, RX, SUBMIT, TX, Record, packet, segment
 
 _KNOWN = 100_000  # RPCs remembered
 
@@ -47,9 +47,12 @@ class Lines:
         return record.rpc in self._known
 
     def _packet(self, record: Record) -> str:
-        what = packet(record)
         port = self.ports[record.port] if record.port < len(self.ports) else "?"
         arrow = {RX: "<", TX: ">"}.get(record.kind, "=")
+        if record.tcp:
+            ends = f"{port} :{record.own_port} {arrow} {record.peer}:{record.peer_port}"
+            return f"{ends} TCP {segment(record)}"
+        what = packet(record)
         args = " ".join(f"{name} {value}" for name, value in what.args.items())
         return (
             f"{port} :{record.own_port} {arrow} {record.peer}:{record.peer_port} "

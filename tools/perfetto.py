@@ -93,6 +93,8 @@ class Timelines:
         if record.kind == LOST:
             self.lost += record.rpc
             self._event("i", 0, 0, record.at_ns, s="g", name=f"{record.rpc} records lost")
+        elif record.tcp:
+            pass  # of no RPC
         elif record.kind == LOCAL:
             # One memory: the packet is out of one application and into another at once.
             self._packet(record, record.rpc, "")

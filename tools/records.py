@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lab.errors import LabError
 
+CLIENT, TCP = 1, 2  # flags
 RX, TX, LOCAL, SUBMIT, DELIVER, END, LOST = range(1, 8)
 PACKETS = (RX, TX, LOCAL)
 
@@ -27,7 +28,7 @@ TYPES = dict(
 
 
 class Record(NamedTuple):
-    """One record; `data` are the captured bytes of a packet, from its Homa header on."""
+    """One record; `data` are the captured bytes of a packet, from Homa's or TCP's header on."""
 
     at_ns: int
     app: int
@@ -51,7 +52,12 @@ class Record(NamedTuple):
     @property
     def client(self) -> bool:
         """RPC events: this host is the client; packets: an even id is a client's."""
-        return self.rpc % 2 == 0 if self.kind in PACKETS else bool(self.flags & 1)
+        return self.rpc % 2 == 0 if self.kind in PACKETS else bool(self.flags & CLIENT)
+
+    @property
+    def tcp(self) -> bool:
+        """It is a TCP segment."""
+        return self.kind in PACKETS and bool(self.flags & TCP)
 
     @property
     def peer(self) -> str:
@@ -122,3 +128,25 @@ def packet(record: Record) -> Packet:
         args = {"resend_from": start, "resend_bytes": count, "resend_priority": data[36]}
     args["priority"] = record.prio
     return Packet(kind, TYPES.get(kind, f"type {kind:#x}"), args)
+
+
+_FLAGS = "FIN SYN RST PSH ACK URG ECE CWR".split()
+
+
+def segment(record: Record) -> str:
+    """A TCP segment in words; what was not captured is left out."""
+    data = record.data
+    if len(data) < 20:
+        return f"{record.length} bytes of a segment"
+    seq, ack, offset, flags, window = struct.unpack_from(">IIBBH", data, 4)
+    names = ",".join(name for bit, name in enumerate(_FLAGS) if flags >> bit & 1)
+    text = f"{names or 'no flag'} seq {seq}"
+    if "ACK" in names:
+        text += f" ack {ack}"
+    text += f" window {window}"
+    size = record.length - (offset >> 4) * 4
+    if size > 0:
+        text += f" bytes {size}"
+    if record.prio & 3 == 3:
+        text += " congested"
+    return text

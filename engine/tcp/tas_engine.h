@@ -279,6 +279,11 @@ int tas_listen(struct tas_engine *engine, struct tas_listener *listener);
 /** tas_listens() - is there a listener for connections to @pair's local end? */
 bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair);
 
+/** tas_known() - the connection between the two ends of @pair; NULL: there is none that is
+ *  more than TIME_WAIT */
+struct tas_conn *tas_known(struct tas_engine *engine,
+			   const struct tas_pair *pair);
+
 /** tas_unlisten() - end @listener; its connections that were not accepted are reset */
 void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener);
 

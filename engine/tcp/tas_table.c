@@ -84,6 +84,11 @@ bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair)
 	return tas_find_listener(engine, pair) != NULL;
 }
 
+struct tas_conn *tas_known(struct tas_engine *engine, const struct tas_pair *pair)
+{
+	return tas_find(engine, pair);
+}
+
 int tas_listen(struct tas_engine *engine, struct tas_listener *listener)
 {
 	const struct tas_listener *other =

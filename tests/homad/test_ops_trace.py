@@ -6,20 +6,28 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from homad import MOST_KB, Host, keeps_little, needs_homad, needs_root, one_host, two_hosts
+from homad import BUILD, MOST_KB, Host, keeps_little, needs_homad, needs_root, one_host, two_hosts
 from tools import records
 from netns import ROOT, eventually
 from ops_tools import RPCS, Raw, ask, serving, snapshot, tool
 
 pytestmark = [needs_homad, needs_root]
 IN, OUT = 1, 2
+TCP_RULES = """
+[[tcp_rule]]
+listen = [5000, 5000]
+connect = [5000, 5000]
+"""
 
 
 class Frame:
@@ -186,6 +194,84 @@ def test_pcap__between_applications_of_one_host(tmp_path: Path) -> None:
         frames = read_capture(path)
         assert {f.interface for f in frames} == {"local"}
         assert len([f for f in frames if f.type == records.DATA]) == 4
+
+
+def conversation(frames: list[Frame], port: int) -> dict[int, tuple[str, bytes]]:
+    """By direction: flags that matter in the order of segments, and the bytes without repetitions."""
+    found: dict[int, tuple[str, bytes]] = {}
+    for way in {f.direction for f in frames}:
+        flags, data, first = "", b"", -1
+        for f in (f for f in frames if f.direction == way):
+            assert f.protocol == 6 and port in (f.sport, f.dport)
+            seq, offset, bits = (
+                struct.unpack_from(">I", f.homa, 4)[0], f.homa[12] >> 4, f.homa[13],
+            )  # fmt: skip
+            first = seq + 1 if bits & 2 else first
+            flags += "S" if bits & 2 else "F" if bits & 1 else "R" if bits & 4 else ""
+            payload = f.homa[4 * offset :]
+            if payload and (seq - first) % 2**32 == len(data):
+                data += payload
+        found[way] = flags, data
+    return found
+
+
+@pytest.mark.sanitized
+@pytest.mark.parametrize("family", ["v4", "v6"])
+def test_pcap__tcp_between_hosts(tmp_path: Path, family: str) -> None:
+    """tcpdump does not see them: handshake, all bytes each way, and the end, with real addresses."""
+    path, size = tmp_path / "x.pcapng", 5000
+    with two_hosts(TCP_RULES) as (a, b), streams(b):
+        with Tracing(a, "--pcap", str(path), "--snap", "9000"):
+            at = f"[{b.v6}]:5000" if family == "v6" else f"{b.v4}:5000"
+            done = a.run([BUILD / "examples" / "stream-echo-client", at, str(size)])
+            assert done.stdout == f"{size} of {size} bytes came back\n"
+        frames = [f for f in read_capture(path) if f.protocol == 6]
+        found = conversation(frames, 5000)
+        assert set(found) == {IN, OUT}
+        for flags, data in found.values():
+            assert flags.startswith("S") and len(data) == size
+        assert found[IN][1] == found[OUT][1]
+        ours, theirs = (socket.inet_pton(*_family(getattr(h, family))) for h in (a, b))
+        for f in frames:
+            assert (f.src, f.dst) == ((ours, theirs) if f.direction == OUT else (theirs, ours))
+            assert f.interface not in ("udp", "local")
+
+
+def test_trace__tcp_within_a_host(tmp_path: Path) -> None:
+    """What never is a packet is seen, too, once; and only for whom it is wanted."""
+    path, size = tmp_path / "x.pcapng", 5000
+    with one_host(TCP_RULES) as host, streams(host):
+        talk = [BUILD / "examples" / "stream-echo-client", f"{host.v4}:5000", str(size)]
+        with Tracing(host, "--pcap", str(path), "--snap", "9000"):
+            assert host.run(talk).stdout == f"{size} of {size} bytes came back\n"
+        frames = [f for f in read_capture(path) if f.protocol == 6]
+        assert {f.interface for f in frames} == {"local"}
+        for part in (
+            [f for f in frames if 5000 == f.sport],
+            [f for f in frames if 5000 == f.dport],
+        ):
+            flags, data = conversation(part, 5000)[0]
+            assert flags.startswith("S") and len(data) == size
+        with Tracing(host, "--app", "1") as wanted:
+            host.run(talk)
+        lines = [line for line in wanted.out.splitlines() if " TCP " in line]
+        assert any(" bytes " in line for line in lines), wanted.out
+        with Tracing(host, "--app", "99") as unwanted:
+            host.run(talk)
+        assert " TCP " not in unwanted.out
+
+
+def _family(address: str) -> tuple[int, str]:
+    return (socket.AF_INET6 if ":" in address else socket.AF_INET), address
+
+
+@contextmanager
+def streams(host: Host) -> Iterator[None]:
+    """An echo server on port 5000, by homa/stream.h."""
+    server = host.start([BUILD / "examples" / "stream-echo-server", "5000"])
+    assert server.line() == "serving port 5000"
+    yield
+    server.stop(signal.SIGKILL)
 
 
 @pytest.mark.sanitized

@@ -255,3 +255,35 @@ def test_lines__ends_of_unwanted_rpcs_are_left_out() -> None:
     shown = out.getvalue().splitlines()
     assert len(shown) == 2
     assert "eth0 :1 > 10.0.0.2:4000 rpc 2 DATA" in shown[0] and "gets 5 bytes" in shown[1]
+
+
+def tcp_packet(flags: int, seq: int, ack: int, size: int) -> bytes:
+    return struct.pack(">HHIIBBHHH", 5000, 40000, seq, ack, 5 << 4, flags, 1000, 0, 0) + bytes(size)
+
+
+def test_lines__tcp() -> None:
+    out = io.StringIO()
+    lines = Lines(out, ["eth0"])
+    ends = {"flags": records.TCP, "own_port": 5000, "peer_port": 40000}
+    parts = [
+        record(records.TX, 0, data=tcp_packet(0x12, 7, 9, 0), **ends),
+        record(records.RX, 0, data=tcp_packet(0x58, 7, 9, 11), prio=3, **ends),
+        record(records.TX, 0, data=tcp_packet(0x10, 7, 9, 0)[:12], **ends),
+    ]
+    for one in records.Reader(records.BYTES).feed(b"".join(parts)):
+        lines.record(one)
+    first, second, third = (line.split(" ", 1)[1] for line in out.getvalue().splitlines())
+    assert first == "eth0 :5000 > 10.0.0.2:40000 TCP SYN,ACK seq 7 ack 9 window 1000"
+    assert second.endswith(
+        "< 10.0.0.1:40000 TCP PSH,ACK,ECE seq 7 ack 9 window 1000 bytes 11 congested"
+    )
+    assert third.endswith("TCP 12 bytes of a segment")
+
+
+def test_timelines__have_no_tcp(tmp_path: Path) -> None:
+    """Byte 11 of these segments would be the type of a Homa packet."""
+    data = tcp_packet(0x10, 7, records.DATA, 40)
+    kinds = (records.TX, records.RX, records.LOCAL)
+    parts = [record(kind, 0, data=data, flags=records.TCP) for kind in kinds]
+    events, lines = timelines(tmp_path, *parts)
+    assert not events and lines.summary() == "0 RPCs"

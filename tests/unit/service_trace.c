@@ -206,6 +206,109 @@ static void filter__by_port_peer_and_application(void **state)
 	bed_free(bed);
 }
 
+/* A segment of TCP: its flag, its own byte of DSCP and ECN, and addresses as they are. */
+static void segment__in_and_out(void **state)
+{
+	struct bed *bed = bed_new(40, 1 << 16);
+	const u8 here[16] = { [15] = 1 }, there[16] = { [15] = 2 };
+	struct homad_traced seg = {
+		.kind = HOMAD_TRACE_TX,
+		.tos = 8 << 2 | 3,
+		.port = &bed->port,
+		.from = here,
+		.to = there,
+		.bytes = 1032,
+		.header = bed->packet,
+		.header_bytes = 32,
+		.payload = bed->packet + 100,
+		.payload_bytes = 90,
+		.app = 5,
+	};
+	const struct homad_trace_record *r;
+
+	(void)state;
+	homa_put_be16(bed->packet, 80);
+	homa_put_be16(bed->packet + 2, 40000);
+	homad_trace_segment(bed->t, &seg);
+	r = homad_trace_peek(bed->t->trace);
+	assert_non_null(r);
+	assert_int_equal(r->kind, HOMAD_TRACE_TX);
+	assert_int_equal(r->flags, HOMAD_TRACE_TCP);
+	assert_int_equal(r->prio, 35);
+	assert_int_equal(r->own_port, 80);
+	assert_int_equal(r->peer_port, 40000);
+	assert_int_equal(r->length, 1032);
+	assert_int_equal(r->captured, 40);
+	assert_memory_equal(r + 1, bed->packet, 32);
+	assert_memory_equal((const u8 *)(r + 1) + 32, bed->packet + 100, 8);
+	assert_memory_equal(r->src, here, 16);
+	assert_memory_equal(r->dst, there, 16);
+	homad_trace_pop(bed->t->trace);
+
+	seg.kind = HOMAD_TRACE_RX;
+	seg.header_bytes = 3; /* no ports in it */
+	seg.payload_bytes = 0;
+	homad_trace_segment(bed->t, &seg);
+	r = homad_trace_peek(bed->t->trace);
+	assert_non_null(r);
+	assert_int_equal(r->own_port, 0);
+	assert_int_equal(r->captured, 3);
+	bed_free(bed);
+}
+
+static void segment__filters(void **state)
+{
+	struct bed *bed = bed_new(40, 1 << 16);
+	const u8 here[16] = { [15] = 1 }, there[16] = { [15] = 2 };
+	struct homad_traced seg = { .kind = HOMAD_TRACE_RX,
+				    .port = &bed->port,
+				    .from = there,
+				    .to = here,
+				    .bytes = 20,
+				    .header = bed->packet,
+				    .header_bytes = 20,
+				    .app = 5 };
+
+	(void)state;
+	homa_put_be16(bed->packet, 40000);
+	homa_put_be16(bed->packet + 2, 80);
+	bed->want.port = 80;
+	homad_trace_segment(bed->t, &seg);
+	bed->want.port = 81;
+	homad_trace_segment(bed->t, &seg);
+	assert_int_equal(count(bed), 1);
+
+	bed->want.port = 0;
+	bed->want.by_peer = true;
+	bed->want.peer[15] = 2;
+	homad_trace_segment(bed->t, &seg);
+	bed->want.peer[15] = 1; /* our own address */
+	homad_trace_segment(bed->t, &seg);
+	assert_int_equal(count(bed), 1);
+
+	/* An attachment's port of Homa says nothing of TCP. */
+	bed->want.by_peer = false;
+	bed->want.by_app = true;
+	bed->want.num_apps = 1;
+	bed->want.app[0] = 6;
+	bed->want.app_port[0] = 80;
+	homad_trace_segment(bed->t, &seg);
+	seg.app = 0;
+	homad_trace_segment(bed->t, &seg);
+	assert_int_equal(count(bed), 0);
+	seg.to_app = 6;
+	homad_trace_segment(bed->t, &seg);
+	seg.to_app = 0;
+	seg.app = 6;
+	homad_trace_segment(bed->t, &seg);
+	assert_int_equal(count(bed), 2);
+
+	bed->want.packets = false;
+	homad_trace_segment(bed->t, &seg);
+	assert_int_equal(count(bed), 0);
+	bed_free(bed);
+}
+
 static void rpc__its_end(void **state)
 {
 	struct bed *bed = bed_new(64, 1 << 16);
@@ -253,6 +356,8 @@ int main(void)
 		cmocka_unit_test(packet__short),
 		cmocka_unit_test(ring__full_loses_and_counts),
 		cmocka_unit_test(filter__by_port_peer_and_application),
+		cmocka_unit_test(segment__in_and_out),
+		cmocka_unit_test(segment__filters),
 		cmocka_unit_test(rpc__its_end),
 		cmocka_unit_test(off__nothing_happens),
 	};

@@ -138,6 +138,9 @@ bool homad_tcp_want_ports(struct homad_thread *t);
 void homad_tcp_call_slow(const struct homad_tcp *tcp);
 /** homad_tcp_timers() - do what is due; returns when there is more to do, ns. */
 u64 homad_tcp_timers(struct homad_thread *t);
+/** homad_tcp_app() - returns the id of the attachment that has the connection of @pair in
+ *  @engine; 0: nobody has it. For traces. */
+u64 homad_tcp_app(struct tas_engine *engine, const struct tas_pair *pair);
 /**
  * homad_tcp_port_towards() - return the device for packets of @pair; NULL: there is none.
  */

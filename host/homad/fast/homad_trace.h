@@ -37,7 +37,10 @@ enum homad_trace_kind {
 	HOMAD_TRACE_LOST,
 };
 
-enum { HOMAD_TRACE_CLIENT = 1 };
+enum {
+	HOMAD_TRACE_CLIENT = 1,
+	HOMAD_TRACE_TCP = 2,
+};
 
 /**
  * struct homad_trace_record - what happened; also the form on the monitoring socket, where
@@ -47,15 +50,17 @@ enum { HOMAD_TRACE_CLIENT = 1 };
  * @rpc: the RPC's id at this end; of packets: as this end would call it, 0: none.
  * @kind: enum homad_trace_kind.
  * @port: index of the homad_port.
- * @prio: of a packet, its priority, 0 to 7.
- * @flags: HOMAD_TRACE_CLIENT: in records of RPCs, this end is the client.
+ * @prio: of a packet of Homa, its priority, 0 to 7; of a TCP segment, the byte of its IP
+ *	header that has DSCP and ECN.
+ * @flags: HOMAD_TRACE_CLIENT: in records of RPCs, this end is the client. HOMAD_TRACE_TCP:
+ *	the packet is a TCP segment.
  * @captured: number of bytes of the packet behind the record.
  * @thread: index of the thread that wrote the record.
- * @length: of a packet, the bytes of Homa header and payload; of an RPC, the bytes of the
- *	message.
+ * @length: of a packet, the bytes of Homa's or TCP's header and payload; of an RPC, the bytes
+ *	of the message.
  * @error: DELIVER: positive errno or 0.
- * @own_port: Homa port of this end; 0 if it is not known any more.
- * @peer_port: Homa port of the other end; 0 if it is not known any more.
+ * @own_port: Homa or TCP port of this end; 0 if it is not known any more.
+ * @peer_port: Homa or TCP port of the other end; 0 if it is not known any more.
  * @src: sender of the packet.
  * @dst: receiver of the packet; of an RPC, the peer.
  * @src_encap: UDP encapsulation port of @src.
@@ -87,7 +92,7 @@ HOMA_STATIC_ASSERT(sizeof(struct homad_trace_record) == 80,
  * @by_app: only @num_apps attachments, by id and Homa port; the slow path may
  *	change these while the fast path reads.
  *	@app: their ids. @app_port: their Homa ports.
- * @by_peer: only the address @peer. @port: 0 or a Homa port of either side.
+ * @by_peer: only the address @peer. @port: 0 or a Homa or TCP port of either side.
  */
 struct homad_trace_want {
 	bool packets, rpcs;
@@ -132,6 +137,37 @@ void homad_trace_pop(struct homad_trace *trace);
 int homad_trace_attach(struct homad_thread *t, void *arg);
 
 /* ---- hooks of the fast path ---- */
+
+/**
+ * struct homad_traced - a TCP segment as the recorder sees it
+ * @kind: HOMAD_TRACE_RX, _TX or _LOCAL.
+ * @tos: DSCP and ECN, as they stand in an IP header.
+ * @port: the port that it came or goes by.
+ * @from, @to: addresses of its sender and receiver, 16 bytes each.
+ * @bytes: the segment's length, from the TCP header on.
+ * @header: @header_bytes, first the TCP header; of what comes, all.
+ * @payload: @payload_bytes that follow.
+ * @rest: the bytes after these, up to @bytes, if the payload lies in two pieces.
+ * @app: homad_app.id of the attachment that has the connection at this end, in a segment
+ *	within this host the sender; 0: nobody has it. @to_app: of the receiver within this host.
+ * Written by: the caller, who has it on its stack.
+ */
+struct homad_traced {
+	enum homad_trace_kind kind;
+	u8 tos;
+	const struct homad_port *port;
+	const u8 *from, *to;
+	u32 bytes;
+	const u8 *header;
+	u32 header_bytes;
+	const u8 *payload;
+	u32 payload_bytes;
+	const u8 *rest;
+	u64 app, to_app;
+};
+
+/** homad_trace_segment() - record a segment; only if homad_thread.trace is set */
+void homad_trace_segment(struct homad_thread *t, const struct homad_traced *seg);
 
 void homad_trace_rx_slow(struct homad_thread *t, const struct homad_port *port,
 			 const struct nic_rx *pkt);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "fast.h"
 #include "homad_tcp.h"
+#include "streams.h"
 #include "tcp_stream.h"
 
 #define ALIGN 64u
@@ -191,6 +192,14 @@ u64 homad_tcp_timers(struct homad_thread *t)
 	next = homa_min_u64(tas_timers(&tcp->engine, TIMER_BUDGET),
 			    tas_timers(&tcp->local, TIMER_BUDGET));
 	return homa_min_u64(next, homa_min_u64(tcp->retry_at, tcp->held_at));
+}
+
+u64 homad_tcp_app(struct tas_engine *engine, const struct tas_pair *pair)
+{
+	const struct tas_conn *conn = tas_known(engine, pair);
+	const struct homad_stream *stream = conn ? conn->host : NULL;
+
+	return stream && stream->home ? stream->home->app->id : 0;
 }
 
 /* Returns the device for a connection: the one that has its address; with one device, that

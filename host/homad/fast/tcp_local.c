@@ -15,6 +15,7 @@
 #include <errno.h>
 #include "fast.h"
 #include "homad_tcp.h"
+#include "homad_trace.h"
 #include "stream_limits.h"
 #include "streams.h"
 #include "tcp_listener.h"
@@ -84,6 +85,39 @@ static void copy_over(const struct homad_stream *source, u32 from,
 	}
 }
 
+/* Records a segment, for a trace that runs. What it carries may lie in two pieces in the
+ * sender's buffer. */
+static void trace_over(struct homad_thread *t, const struct tas_out *out,
+		       const struct homad_stream *source,
+		       const struct tas_pair *to)
+{
+	struct homad_traced seg = {
+		.kind = HOMAD_TRACE_LOCAL,
+		.tos = out->ecn,
+		.port = t->d->local,
+		.from = to->remote,
+		.to = to->local,
+		.bytes = out->header_length + out->length,
+		.header = out->header,
+		.header_bytes = out->header_length,
+		.app = source && source->home ? source->home->app->id : 0,
+		.to_app = homad_tcp_app(&t->tcp->local, to),
+	};
+
+	if (out->length) {
+		const u8 *span =
+			homad_stream_buffer(source, HOMAD_TX, source->tx_map);
+
+		seg.payload = span + homa_stream_at(source->tx_map, out->from);
+		seg.payload_bytes =
+			homa_min_u32(out->length,
+				     homa_stream_to_end(source->tx_map,
+							out->from));
+		seg.rest = seg.payload_bytes < out->length ? span : NULL;
+	}
+	homad_trace_segment(t, &seg);
+}
+
 static void hand_over(struct homad_thread *t, const struct tas_out *out)
 {
 	struct homad_stream *source = out->conn ? out->conn->host : NULL, *sink;
@@ -100,6 +134,8 @@ static void hand_over(struct homad_thread *t, const struct tas_out *out)
 	if (unlikely(tas_decode(&seg, out->header, out->header_length)))
 		return;
 	seg.length = out->length;
+	if (unlikely(t->trace))
+		trace_over(t, out, source, &pair);
 	if (unlikely(source && source->limit && out->length))
 		homad_limit_sent(source, out->from + out->length, out->length,
 				 out->length);

@@ -6,10 +6,14 @@
 #include <errno.h>
 #include "fast.h"
 #include "homad_tcp.h"
+#include "homad_trace.h"
 #include "stream_limits.h"
 #include "streams.h"
 #include "tcp_listener.h"
 #include "tcp_stream.h"
+
+/* Bytes of a TCP header that hold both ports. */
+#define TCP_PORTS 4u
 
 /* Copies bytes to position @to of the stream, in two pieces if the buffer ends between them. */
 static void copy_in(const struct homad_stream *stream, const u8 *bytes,
@@ -46,7 +50,32 @@ struct homad_stream *homad_tcp_place(struct homad_thread *t,
 	return NULL;
 }
 
-static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
+/* Records a segment, for a trace that runs. */
+static void trace_in(struct homad_thread *t, const struct homad_port *port,
+		     const struct tas_pair *pair, const struct nic_rx *pkt)
+{
+	struct homad_traced seg = {
+		.kind = HOMAD_TRACE_RX,
+		.tos = pkt->ecn,
+		.port = port,
+		.from = pair->remote,
+		.to = pair->local,
+		.bytes = pkt->len,
+		.header = pkt->data,
+		.header_bytes = pkt->len,
+	};
+	struct tas_pair whole = *pair;
+
+	if (pkt->len >= TCP_PORTS) {
+		whole.remote_port = homa_get_be16(pkt->data);
+		whole.local_port = homa_get_be16((const u8 *)pkt->data + 2);
+		seg.app = homad_tcp_app(&t->tcp->engine, &whole);
+	}
+	homad_trace_segment(t, &seg);
+}
+
+static void segment_in(struct homad_thread *t, const struct homad_port *port,
+		       const struct nic_rx *pkt)
 {
 	struct tas_engine *engine = &t->tcp->engine;
 	struct homad_stream *stream;
@@ -55,6 +84,8 @@ static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
 
 	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
 	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
+	if (unlikely(t->trace))
+		trace_in(t, port, &pair, pkt);
 	if (unlikely(tas_rx_packet(engine, &pair, pkt->data, pkt->len, pkt->ecn,
 				   &copy))) {
 		t->tcp->counters.malformed++;
@@ -82,7 +113,7 @@ int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)
 		if (i + 1 < taken)
 			homa_prefetch(tcp->rx[i + 1].data);
 		homad_tcp_refill(tcp, &tcp->engine);
-		segment_in(t, &tcp->rx[i]);
+		segment_in(t, port, &tcp->rx[i]);
 	}
 	if (taken) {
 		nic_rx_release(port->nic, tcp->rx, taken);

@@ -8,6 +8,7 @@
  */
 #include "fast.h"
 #include "homad_tcp.h"
+#include "homad_trace.h"
 #include "stream_limits.h"
 #include "streams.h"
 #include "tcp_stream.h"
@@ -78,6 +79,27 @@ static void name_ends(struct homad_tcp *tcp, int i, const struct tas_pair *pair)
 	tx->src = &tcp->from[i];
 }
 
+/* Records a segment, for a trace that runs. */
+static void trace_out(struct homad_thread *t, const struct homad_port *port,
+		      const struct nic_tx *tx, const struct homad_stream *stream)
+{
+	struct homad_traced seg = {
+		.kind = HOMAD_TRACE_TX,
+		.tos = (u8)(tx->dscp << 2 | tx->ecn),
+		.port = port,
+		.from = tx->src->ip,
+		.to = tx->dst.ip,
+		.bytes = tx->hdr_len + tx->payload_len,
+		.header = tx->hdr,
+		.header_bytes = tx->hdr_len,
+		.payload = tx->payload,
+		.payload_bytes = tx->payload_len,
+		.app = stream && stream->home ? stream->home->app->id : 0,
+	};
+
+	homad_trace_segment(t, &seg);
+}
+
 /* Adds a segment of the unit @out to the batch: @length bytes of payload at @offset. */
 static bool add(struct batch *b, const struct tas_out *out,
 		const struct homad_stream *stream, u32 offset, u32 length)
@@ -109,6 +131,8 @@ static bool add(struct batch *b, const struct tas_out *out,
 	tx->owner = stream && stream->home ? stream->home->app->uid + 1 : 0;
 	if (unlikely(length && !tx->payload))
 		return false;
+	if (unlikely(b->t->trace))
+		trace_out(b->t, b->port, tx, stream);
 	b->n++;
 	return true;
 }

@@ -10,6 +10,9 @@
 #include "homa_look.h"
 #include "homad_trace.h"
 
+/* Bytes of a TCP header that hold both ports. */
+#define TCP_PORTS 4u
+
 struct homad_trace *homad_trace_new(const struct homad_trace_want *want,
 				    size_t memory)
 {
@@ -200,6 +203,51 @@ void homad_trace_tx_slow(struct homad_thread *t, const struct homad_port *port,
 	set_addr(r->dst, &r->dst_encap, &pkt->dst);
 	capture(t->trace, r, pkt->hdr, pkt->hdr_len);
 	capture(t->trace, r, pkt->payload, pkt->payload_len);
+	record_end(t->trace);
+}
+
+/* Is a connection between these ports, and of one of these attachments, wanted? */
+static bool wants_segment(const struct homad_trace_want *want,
+			  const struct homad_traced *seg, u16 own, u16 peer)
+{
+	const u8 *peer_ip = seg->kind == HOMAD_TRACE_RX ? seg->from : seg->to;
+
+	if (!want->packets || (want->by_peer && memcmp(want->peer, peer_ip, 16)))
+		return false;
+	if (want->port && want->port != own && want->port != peer)
+		return false;
+	return !want->by_app || (seg->app && wants_app(want, seg->app, 0)) ||
+	       (seg->to_app && wants_app(want, seg->to_app, 0));
+}
+
+void homad_trace_segment(struct homad_thread *t, const struct homad_traced *seg)
+{
+	const bool whole = seg->header_bytes >= TCP_PORTS;
+	const bool in = seg->kind == HOMAD_TRACE_RX;
+	const u16 sport = whole ? homa_get_be16(seg->header) : 0;
+	const u16 dport = whole ? homa_get_be16(seg->header + 2) : 0;
+	const u16 own = in ? dport : sport, peer = in ? sport : dport;
+	struct homad_trace_record *r;
+
+	if (!wants_segment(t->trace->want, seg, own, peer))
+		return;
+	r = record_begin(t, seg->kind);
+	if (!r)
+		return;
+	r->flags = HOMAD_TRACE_TCP;
+	r->app = seg->app;
+	r->port = (u8)seg->port->index;
+	r->prio = seg->tos;
+	r->length = seg->bytes;
+	r->own_port = own;
+	r->peer_port = peer;
+	memcpy(r->src, seg->from, sizeof(r->src));
+	memcpy(r->dst, seg->to, sizeof(r->dst));
+	capture(t->trace, r, seg->header, seg->header_bytes);
+	capture(t->trace, r, seg->payload, seg->payload_bytes);
+	if (seg->rest)
+		capture(t->trace, r, seg->rest,
+			seg->bytes - seg->header_bytes - seg->payload_bytes);
 	record_end(t->trace);
 }
 

@@ -147,7 +147,7 @@ static void capture_begin(struct homad *d, struct stream *s)
 
 	len = homa_pcapng_section(
 		block, sizeof(block), "homad",
-		"packets as homad's fast path saw them; IP and UDP headers are made up");
+		"packets as homad's fast path saw them; IP and UDP headers are made up, and TCP segments that leave have no checksum yet");
 	homad_viewer_send(s->v, block, len);
 	for (i = 0; i < d->num_ports; i++) {
 		const struct homad_port *port = &d->ports[i];
@@ -180,11 +180,12 @@ static void capture_packet(struct homad *d, struct stream *s,
 	const struct homad_port *port =
 		&d->ports[r->port < d->num_ports ? r->port : 0];
 	const bool in = r->kind == HOMAD_TRACE_RX;
+	const bool tcp = r->flags & HOMAD_TRACE_TCP;
 	struct homa_pcapng_ip ip = {
 		.src = in ? r->src : source_for(s, r->src, r->dst),
 		.dst = in ? source_for(s, r->dst, r->src) : r->dst,
-		.protocol = HOMA_IPPROTO,
-		.tos = (u8)(r->prio << 5),
+		.protocol = tcp ? IPPROTO_TCP : HOMA_IPPROTO,
+		.tos = tcp ? r->prio : (u8)(r->prio << 5),
 		.ttl = 64,
 		.payload = r->length,
 	};
@@ -418,7 +419,7 @@ static const char *parse(struct stream *s, const cJSON *request)
 		return "peer is an IPv4 or IPv6 address";
 	if (port && (!cJSON_IsNumber(port) || port->valuedouble < 1 ||
 		     port->valuedouble > 65535))
-		return "port is a Homa port, 1 to 65535";
+		return "port is a Homa or TCP port, 1 to 65535";
 	s->want.port = port ? (u16)port->valuedouble : 0;
 	return NULL;
 }
