@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from postgres import PROGRAMS, Database, folder_of_nobody
 from ways import PATIENCE, Side, port
 
 HERE = Path(__file__).resolve().parent
@@ -131,11 +132,86 @@ def node(server: Side, client: Side, folder: Path) -> None:
     process.stop()
 
 
+NGINX = """
+daemon off; master_process on; worker_processes 2; user root;
+pid {folder}/nginx.pid; error_log {folder}/error.log;
+events {{ worker_connections 256; }}
+http {{
+    access_log off; sendfile on;
+    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fast;
+    uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+    server {{ listen {address}:{port}; root {folder}; }}
+}}
+"""
+
+
+def nginx(server: Side, client: Side, folder: Path) -> None:
+    """4 MB to curl, then small pages to 20 connections at once, kept and not, and to wrk, where there is
+    one; no answer is wrong."""
+    number = port()
+    (folder / "big").write_bytes(MEGA4)
+    (folder / "small").write_text("hello\n" * 100)
+    config = folder / "nginx.conf"
+    config.write_text(NGINX.format(folder=folder, address=server.v4, port=number))
+    process = server.start(["nginx", "-c", config])
+    await_listener(client, server.v4, number)
+    url = f"http://{server.v4}:{number}"
+    client.run(["curl", "-sSf", "-o", folder / "got", f"{url}/big"])
+    assert (folder / "got").read_bytes() == MEGA4
+    for keep in ("-k", ""):
+        words = ["ab", "-q", "-n", 500, "-c", 20, *([keep] if keep else []), f"{url}/small"]
+        told = client.run(words).stdout
+        assert "Complete requests:      500" in told, told
+        assert "Failed requests:        0" in told, told
+    if shutil.which("wrk", path=PATH):
+        told = client.run(["wrk", "-t", 1, "-c", 10, "-d", "1s", f"{url}/small"]).stdout
+        assert "requests in" in told, told
+        assert "Socket errors" not in told and "Non-2xx" not in told, told
+    assert process.running()
+    assert process.stop()[0] == 0
+
+
+def openssl(server: Side, client: Side, folder: Path) -> None:
+    """4 MB from s_server to s_client, encrypted."""
+    number = port()
+    (folder / "big").write_bytes(MEGA4)
+    made = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=test -days 2 -keyout key -out cert"
+    server.space.run(["/bin/sh", "-ec", f"cd {folder}; {made}"])
+    serve = f"exec openssl s_server -quiet -WWW -accept {server.v4}:{number} -key key -cert cert"
+    process = server.start(["/bin/sh", "-ec", f"cd {folder}; {serve}"])
+    await_listener(client, server.v4, number)
+    ask = "printf 'GET /big HTTP/1.0\\r\\n\\r\\n' | openssl s_client -quiet"
+    into = f"> {folder}/got 2> {folder}/said"
+    client.run(["/bin/sh", "-ec", f"{ask} -connect {server.v4}:{number} {into}"])
+    assert (folder / "got").read_bytes().partition(b"\r\n\r\n")[2] == MEGA4
+    assert process.running()
+    process.stop()
+
+
+def postgresql(server: Side, client: Side, folder: Path) -> None:
+    """pgbench with four clients, also with a new connection for each transaction; each counts once."""
+    del folder
+    with folder_of_nobody() as place:
+        database = Database(server, client, place)
+        database.bench("-q -i -s 1")
+        assert "actually processed: 200/200" in database.bench("-n -c 4 -j 2 -t 50")
+        assert "actually processed: 20/20" in database.bench("-n -C -c 2 -j 2 -t 10")
+        database.right(220)
+        assert database.process.running()
+        database.process.stop()
+
+
 Load = Callable[[Side, Side, Path], None]
-LOADS: dict[str, Load] = {f.__name__: f for f in (redis, memcached, curl, iperf3, asyncio, node)}
+LOADS: dict[str, Load] = {
+    f.__name__: f
+    for f in (redis, memcached, nginx, postgresql, curl, iperf3, openssl, asyncio, node)
+}
 _PROGRAMS = {
     "redis": ("redis-server", "redis-cli", "redis-benchmark"),
     "memcached": ("memcached",),
+    "nginx": ("nginx", "ab", "curl"),
+    "postgresql": (),
+    "openssl": ("openssl",),
     "curl": ("curl",),
     "iperf3": ("iperf3",),
     "asyncio": (),
@@ -145,4 +221,6 @@ _PROGRAMS = {
 
 def missing(name: str) -> str:
     """Programs of this load that are not installed; "": none."""
+    if name == "postgresql" and not PROGRAMS:
+        return name
     return ", ".join(p for p in _PROGRAMS[name] if not shutil.which(p, path=PATH))

@@ -24,8 +24,9 @@ CHOSEN = [
     for w in (os.environ.get("HOMA_TCP_WAYS") or "").split(",")
     if w in ACCELERATED and w != "kernel"
 ]
-SMALL = {"homad": ["redis", "memcached", "curl", "iperf3", "asyncio", "node"],
-         "server": ["redis", "asyncio"], "client": ["curl", "asyncio"]}  # fmt: skip
+SMALL = {"homad": list(LOADS),
+         "server": ["redis", "nginx", "asyncio"],
+         "client": ["curl", "postgresql", "asyncio"]}  # fmt: skip
 PAIRINGS = [(way, load) for way in (CHOSEN or SMALL) for load in (LOADS if CHOSEN else SMALL[way])]
 
 pytestmark = pytest.mark.skipif(not HOMAD.exists(), reason=f"{HOMAD} is not built")
