@@ -72,9 +72,13 @@ struct homa_sendmsg_args {
  * from 1 to 511, at once if it understands that, and times out if not. In the client's
  * recvmsg() only the cookie tells EAGAIN and EINTR of a rejection from errors of that call.
  * ASK: does the client of the request still wait? ENOENT: it does not.
+ * RECEIVE: when the message has been taken, the same call receives as recvmsg() does; see
+ * struct homa_exchange_args. It may go with PRIVATE and with REJECT. The existing module
+ * refuses it, too.
  */
 #define HOMA_SENDMSG_REJECT 0x10000
 #define HOMA_SENDMSG_ASK 0x20000
+#define HOMA_SENDMSG_RECEIVE 0x40000
 
 /**
  * struct homa_recvmsg_args - msg_control of recvmsg(), msg_controllen is its size
@@ -95,6 +99,38 @@ struct homa_recvmsg_args {
 	__u32 num_bpages;
 	__u32 reserved;
 	__u32 bpage_offsets[HOMA_MAX_BPAGES];
+};
+
+/**
+ * struct homa_exchange_args - msg_control of a sendmsg() that also receives
+ * @send: The message to send, as for sendmsg(), with HOMA_SENDMSG_RECEIVE in flags. When it
+ *	has been taken, sendmsg() changes @send.id: to the id of the request, or to 0 if it was
+ *	a response or a rejection. If the call fails and @send.id is what it was, nothing was
+ *	sent and no page was given back.
+ * @peer: sendmsg() writes from whom the message comes that it returns. If the caller sends a
+ *	response and msg_name is NULL, it goes there. A request goes to msg_name or, if that is
+ *	NULL, to the peer that connect() named.
+ * @reserved: The caller writes 0.
+ * @recv: As for recvmsg(). With HOMA_SENDMSG_PRIVATE the caller writes 0 as its id, and the
+ *	call waits for the response to the request that it sends.
+ *
+ * sendmsg() returns what recvmsg() would: the length of the message that it received, or the
+ * error. MSG_DONTWAIT and the time limits of both calls apply. When the message has been taken,
+ * ENOMSG instead of EAGAIN says that nothing was there to receive in time, and a signal ends the
+ * wait with EINTR even if its handler has SA_RESTART: a call that began again would send twice.
+ */
+struct homa_exchange_args {
+	struct homa_sendmsg_args send;
+	union {
+		/* The family is in the same place in all of them. */
+		__u16 family;
+		/* It is the address if the socket is of AF_INET. */
+		struct sockaddr_in in4;
+		/* It is the address if the socket is of AF_INET6. */
+		struct sockaddr_in6 in6;
+	} peer;
+	__u32 reserved;
+	struct homa_recvmsg_args recv;
 };
 
 /**
@@ -220,6 +256,10 @@ HOMA_SOCKET_AT(homa_recvmsg_args, completion_cookie, 8);
 HOMA_SOCKET_AT(homa_recvmsg_args, num_bpages, 16);
 HOMA_SOCKET_AT(homa_recvmsg_args, reserved, 20);
 HOMA_SOCKET_AT(homa_recvmsg_args, bpage_offsets, 24);
+HOMA_SOCKET_ASSERT(sizeof(struct homa_exchange_args) == 144);
+HOMA_SOCKET_AT(homa_exchange_args, peer, 24);
+HOMA_SOCKET_AT(homa_exchange_args, reserved, 52);
+HOMA_SOCKET_AT(homa_exchange_args, recv, 56);
 HOMA_SOCKET_ASSERT(sizeof(struct homa_abort_args) == 32);
 HOMA_SOCKET_AT(homa_abort_args, error, 8);
 #if defined(__LP64__)

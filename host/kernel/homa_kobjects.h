@@ -250,6 +250,9 @@ struct homak_sock {
 	atomic64_t ring_bytes;
 	/* The destructor of the address family, which is called when the socket ends. */
 	void (*destruct)(struct sock *sk);
+	/* The peer of messages that name none, set by connect(); NULL: there is none. Written
+	 * with the socket locked. */
+	struct homak_peer __rcu *peer;
 	/* The homa_addr.encap of the peers that the socket sends to. */
 	u16 encap;
 	/* True if the socket takes requests; set by bind() and by the socket option. */

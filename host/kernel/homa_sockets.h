@@ -27,6 +27,14 @@ struct homak_name {
 	bool marked;
 };
 
+/* struct homak_peer - what connect() named; it never changes */
+struct homak_peer {
+	/* The peer. */
+	struct homak_name name;
+	/* Its memory lives until nobody reads it any more. */
+	struct rcu_head rcu;
+};
+
 /** homak_use() - is called before the socket begins an RPC or lets others begin one. */
 static inline void homak_use(struct homak_sock *hsk)
 {
@@ -37,9 +45,12 @@ static inline void homak_use(struct homak_sock *hsk)
 int homak_bind(struct socket *sock, homak_bind_addr *addr, int len);
 int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags);
 int homak_getname(struct socket *sock, struct sockaddr *addr, int peer);
-/** homak_name_get() - reads a name from msg_name; 0, -EINVAL, -EAFNOSUPPORT or -ENETUNREACH. */
-HOMAK_HOT int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
-			     struct homak_name *name);
+/** homak_disconnect() - forgets what connect() named; the socket is locked, or has no users. */
+void homak_disconnect(struct homak_sock *hsk);
+/** homak_name_get() - reads the name @sa of @len bytes; NULL: the peer that connect() named. 0,
+ *  -EINVAL, -EAFNOSUPPORT or -ENETUNREACH. */
+HOMAK_HOT int homak_name_get(struct homak_sock *hsk, const struct sockaddr *sa,
+			     int len, struct homak_name *name);
 /** homak_name_put() - writes a name to @to, which has room for any; returns its size. */
 HOMAK_HOT int homak_name_put(const struct homak_sock *hsk,
 			     const struct homa_addr *peer, u16 port,
@@ -86,6 +97,43 @@ int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
 		     struct homak_sending *s, bool *ours);
 
+/** homak_send_args() - reads the arguments of sendmsg(); 0, -EINVAL or -EFAULT. */
+HOMAK_HOT int homak_send_args(struct homak_sock *hsk, const struct msghdr *msg,
+			      struct homak_sending *s);
+/** homak_send() - checks and sends the message that @s has the arguments and the peer of. */
+HOMAK_HOT int homak_send(struct homak_sock *hsk, struct msghdr *msg, size_t len,
+			 struct homak_sending *s);
+
+/* ---- recv.c ---- */
+
+/*
+ * struct homak_receipt - one recvmsg()
+ * @args: the caller's arguments.
+ * @info: message or failure, if the call ends with one.
+ * @held: a private RPC that is held while the thread waits for it, or NULL.
+ * @how: counter for how the last wait ended; HOMAK_H_COUNT: there was none.
+ * @timeo: time that the call may still wait, jiffies.
+ */
+struct homak_receipt {
+	struct homa_recvmsg_args args;
+	struct homa_msg_info info;
+	struct homa_rpc *held;
+	enum homak_host_metric how;
+	long timeo;
+};
+
+/** homak_receipt_check() - checks what the caller wrote into @r->args; 0, -EINVAL or -EFAULT. */
+HOMAK_HOT int homak_receipt_check(struct homak_sock *hsk,
+				  const struct homak_receipt *r);
+/** homak_receive() - gives the pages of @r->args back and waits for a message, as recvmsg() with
+ *  @flags. Returns 1 if @r->info has a message or a failure, else an error. */
+HOMAK_HOT int homak_receive(struct homak_sock *hsk, struct homak_receipt *r,
+			    int flags);
+/** homak_receipt_put() - writes what @r->info says to @r->args. */
+HOMAK_HOT void homak_receipt_put(struct homak_receipt *r);
+/** homak_receipt_undo() - gives back the message of @r, of which the application cannot learn. */
+void homak_receipt_undo(struct homak_sock *hsk, const struct homak_receipt *r);
+
 /* ---- user.c: users who have sockets ---- */
 
 /** homak_user_get() - finds or makes the user who makes the socket, and sets hsk->user. Returns
@@ -124,8 +172,8 @@ void homak_pool_delete(void *pool);
  * to the caller. If @waiter->what stays HOMAK_WAITS there is nothing, and if @wait is set,
  * @waiter is in the list of those that wait.
  */
-void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter,
-		      bool wait);
+HOMAK_HOT void homak_inbox_next(struct homak_sock *hsk,
+				struct homak_waiter *waiter, bool wait);
 /** homak_inbox_private() - does the same for one private RPC, which the caller holds. */
 bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
 			 struct homak_waiter *waiter, bool wait);

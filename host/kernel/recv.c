@@ -18,22 +18,6 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-/*
- * struct homak_receipt - one recvmsg()
- * @args: the caller's arguments.
- * @info: message or failure, if the call ends with one.
- * @held: a private RPC that is held while the thread waits for it, or NULL.
- * @how: counter for how the last wait ended; HOMAK_H_COUNT: there was none.
- * @timeo: time that the call may still wait, jiffies.
- */
-struct homak_receipt {
-	struct homa_recvmsg_args args;
-	struct homa_msg_info info;
-	struct homa_rpc *held;
-	enum homak_host_metric how;
-	long timeo;
-};
-
 /* ---- copying ---- */
 
 /*
@@ -258,8 +242,7 @@ static int homak_return_pages(struct homak_sock *hsk, const u32 *pages, u32 num)
 }
 
 /* Gives the pages of a message back that the application has not learned of. */
-static void homak_receipt_undo(struct homak_sock *hsk,
-			       const struct homak_receipt *r)
+void homak_receipt_undo(struct homak_sock *hsk, const struct homak_receipt *r)
 {
 	const struct homa_msg_info *info = &r->info;
 	struct homa_handle handle;
@@ -295,8 +278,9 @@ static int homak_lost(struct homak_sock *hsk, struct homak_receipt *r, int err)
 	return 1;
 }
 
-static int homak_read_message(struct homak_sock *hsk, struct sk_buff *skb,
-			      struct homak_receipt *r)
+static HOMAK_HOT int homak_read_message(struct homak_sock *hsk,
+					struct sk_buff *skb,
+					struct homak_receipt *r)
 {
 	const struct homak_whole_cb *cb = homak_whole_cb(skb);
 	struct homa_msg_info *info = &r->info;
@@ -320,7 +304,8 @@ static int homak_read_message(struct homak_sock *hsk, struct sk_buff *skb,
 
 /* ---- shared RPCs ---- */
 
-static int homak_receive_shared(struct homak_sock *hsk, struct homak_receipt *r)
+static HOMAK_HOT int homak_receive_shared(struct homak_sock *hsk,
+					  struct homak_receipt *r)
 {
 	struct homak_waiter waiter HOMA_NOINIT;
 	int rc;
@@ -414,9 +399,8 @@ static int homak_receive_private(struct homak_sock *hsk, struct homak_receipt *r
 
 /* ---- the call ---- */
 
-/* Reads the arguments. As in the existing module, only MSG_DONTWAIT counts of @flags. */
 static int homak_receipt_args(struct homak_sock *hsk, const struct msghdr *msg,
-			      int flags, struct homak_receipt *r)
+			      struct homak_receipt *r)
 {
 	if (!msg->msg_control || !msg->msg_control_is_user ||
 	    msg->msg_controllen != sizeof(r->args))
@@ -425,14 +409,10 @@ static int homak_receipt_args(struct homak_sock *hsk, const struct msghdr *msg,
 			"recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
 	if (copy_from_user(&r->args, msg->msg_control_user, sizeof(r->args)))
 		return -EFAULT;
-	r->held = NULL;
-	r->how = HOMAK_H_COUNT;
-	r->timeo = sock_rcvtimeo(&hsk->inet.sk, flags & MSG_DONTWAIT);
 	return 0;
 }
 
-static int homak_receipt_check(struct homak_sock *hsk,
-			       const struct homak_receipt *r)
+int homak_receipt_check(struct homak_sock *hsk, const struct homak_receipt *r)
 {
 	/* If the address space is set, the other fields of the region are, too; see
 	 * homak_region_set(). */
@@ -453,6 +433,34 @@ static int homak_receipt_check(struct homak_sock *hsk,
 		return homak_error_text(hsk, -EINVAL,
 					"recvmsg: num_bpages is larger than 16");
 	return 0;
+}
+
+/* As in the existing module, only MSG_DONTWAIT counts of @flags. */
+int homak_receive(struct homak_sock *hsk, struct homak_receipt *r, int flags)
+{
+	int rc = homak_return_pages(hsk, r->args.bpage_offsets,
+				    r->args.num_bpages);
+
+	r->args.num_bpages = 0;
+	if (rc)
+		return rc;
+	r->held = NULL;
+	r->how = HOMAK_H_COUNT;
+	r->timeo = sock_rcvtimeo(&hsk->inet.sk, flags & MSG_DONTWAIT);
+	return r->args.id ? homak_receive_private(hsk, r) :
+			    homak_receive_shared(hsk, r);
+}
+
+void homak_receipt_put(struct homak_receipt *r)
+{
+	const struct homa_msg_info *info = &r->info;
+
+	r->args.id = info->id;
+	r->args.completion_cookie =
+		info->kind == HOMA_EV_REQUEST ? 0 : info->cookie;
+	r->args.num_bpages = info->num_pages;
+	memcpy(r->args.bpage_offsets, info->pages,
+	       info->num_pages * sizeof(info->pages[0]));
 }
 
 /*
@@ -476,12 +484,7 @@ static int homak_receipt_end(struct homak_sock *hsk, struct msghdr *msg,
 {
 	const struct homa_msg_info *info = &r->info;
 
-	r->args.id = info->id;
-	r->args.completion_cookie =
-		info->kind == HOMA_EV_REQUEST ? 0 : info->cookie;
-	r->args.num_bpages = info->num_pages;
-	memcpy(r->args.bpage_offsets, info->pages,
-	       info->num_pages * sizeof(info->pages[0]));
+	homak_receipt_put(r);
 	if (copy_to_user(msg->msg_control_user, &r->args, sizeof(r->args))) {
 		homak_receipt_undo(hsk, r);
 		return -EFAULT;
@@ -503,17 +506,12 @@ int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
 	struct homak_receipt r HOMA_NOINIT;
 	int rc;
 
-	rc = homak_receipt_args(hsk, msg, flags, &r);
+	rc = homak_receipt_args(hsk, msg, &r);
 	if (rc)
 		return rc;
 	rc = homak_receipt_check(hsk, &r);
-	if (rc)
-		return homak_receipt_none(msg, &r, rc);
-	rc = homak_return_pages(hsk, r.args.bpage_offsets, r.args.num_bpages);
-	r.args.num_bpages = 0;
 	if (!rc)
-		rc = r.args.id ? homak_receive_private(hsk, &r) :
-				 homak_receive_shared(hsk, &r);
+		rc = homak_receive(hsk, &r, flags);
 	return rc > 0 ? homak_receipt_end(hsk, msg, &r) :
 			homak_receipt_none(msg, &r, rc);
 }

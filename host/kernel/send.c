@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * sendmsg(): a request if the id is 0, else the response to one that was
+ * What sendmsg() sends: a request if the id is 0, else the response to one that was
  * received. The beginning of a message is copied and handed to the engine, which
  * sends it; a long one is copied on in pieces while packets of the first ones
  * leave. Whoever copies holds the RPC meanwhile, for it may be over at any
@@ -42,19 +42,21 @@ static int homak_say_check(struct homak_sock *hsk,
 		"sendmsg: to reject or ask about a request wants its id, no bytes, and an errno or 0 as cookie");
 }
 
-static int homak_send_check(struct homak_sock *hsk, const struct msghdr *msg,
-			    size_t len, struct homak_sending *s)
+int homak_send_args(struct homak_sock *hsk, const struct msghdr *msg,
+		    struct homak_sending *s)
 {
-	int err = homak_name_get(hsk, msg, &s->name);
-
-	if (err)
-		return err;
 	if (!msg->msg_control_is_user || msg->msg_controllen)
 		return homak_error_text(
 			hsk, -EINVAL,
 			"sendmsg: msg_control is not a struct homa_sendmsg_args with msg_controllen 0");
 	if (copy_from_user(&s->args, msg->msg_control_user, sizeof(s->args)))
 		return -EFAULT;
+	return 0;
+}
+
+static HOMAK_HOT int homak_send_check(struct homak_sock *hsk, size_t len,
+				      struct homak_sending *s)
+{
 	if (s->args.flags & HOMAK_SENDMSG_OURS)
 		return homak_say_check(hsk, &s->args, len);
 	if ((s->args.flags & ~HOMA_SENDMSG_VALID_FLAGS) || s->args.reserved)
@@ -103,8 +105,8 @@ static void homak_send_abort(struct homak_cpu *cpu, struct homa_handle handle)
 
 /* Copies the rest of the message and gives it to the engine. The caller holds the RPC, so the
  * message stays. */
-static int homak_send_rest(struct homak_sock *hsk, struct msghdr *msg,
-			   struct homak_sending *s)
+static HOMAK_HOT int homak_send_rest(struct homak_sock *hsk, struct msghdr *msg,
+				     struct homak_sending *s)
 {
 	struct homak_cpu *cpu;
 	int err = 0;
@@ -209,8 +211,9 @@ static int homak_send_untold(struct homak_sock *hsk, struct homak_sending *s)
 	return -EFAULT;
 }
 
-static int homak_send_request(struct homak_sock *hsk, struct msghdr *msg,
-			      struct homak_sending *s)
+static HOMAK_HOT int homak_send_request(struct homak_sock *hsk,
+					struct msghdr *msg,
+					struct homak_sending *s)
 {
 	struct homa_sendmsg_args __user *args = msg->msg_control_user;
 	struct homak_cpu *cpu;
@@ -307,8 +310,9 @@ out:
 	return err;
 }
 
-static int homak_send_response(struct homak_sock *hsk, struct msghdr *msg,
-			       struct homak_sending *s)
+static HOMAK_HOT int homak_send_response(struct homak_sock *hsk,
+					 struct msghdr *msg,
+					 struct homak_sending *s)
 {
 	struct homak_cpu *cpu;
 	bool fits = homak_length_fits(s->length);
@@ -384,8 +388,8 @@ static int homak_send_ask(struct homak_sock *hsk, const struct homak_sending *s)
 
 /* ---- the call ---- */
 
-static int homak_send_one(struct homak_sock *hsk, struct msghdr *msg,
-			  struct homak_sending *s)
+static HOMAK_HOT int homak_send_one(struct homak_sock *hsk, struct msghdr *msg,
+				    struct homak_sending *s)
 {
 	if (!s->args.id)
 		return homak_send_request(hsk, msg, s);
@@ -396,18 +400,17 @@ static int homak_send_one(struct homak_sock *hsk, struct msghdr *msg,
 	return homak_send_rejection(hsk, s);
 }
 
-int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
+int homak_send(struct homak_sock *hsk, struct msghdr *msg, size_t len,
+	       struct homak_sending *s)
 {
-	struct homak_sock *hsk = homak_sk(sk);
 	const struct iov_iter from = msg->msg_iter;
-	struct homak_sending s HOMA_NOINIT;
 	long timeo;
 	int err;
 
-	err = homak_send_check(hsk, msg, len, &s);
+	err = homak_send_check(hsk, len, s);
 	if (err)
 		return err;
-	timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	timeo = sock_sndtimeo(&hsk->inet.sk, msg->msg_flags & MSG_DONTWAIT);
 	homak_use(hsk);
 	for (;;) {
 		if (READ_ONCE(hsk->shutdown))
@@ -418,7 +421,7 @@ int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 				return err;
 			continue;
 		}
-		err = homak_send_one(hsk, msg, &s);
+		err = homak_send_one(hsk, msg, s);
 		if (likely(err != -ENOBUFS))
 			break;
 		/* Spare objects are short, or there are too many RPCs. */

@@ -186,6 +186,7 @@ static void homak_destroy_sock(struct sock *sk)
 	homak_sock_mem_free(engine_sock);
 	homak_pool_delete(hsk->pool);
 	hsk->pool = NULL;
+	homak_disconnect(hsk);
 	if (hsk->mm)
 		mmdrop(hsk->mm);
 }

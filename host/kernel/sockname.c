@@ -92,8 +92,36 @@ int homak_bind(struct socket *sock, homak_bind_addr *addr, int len)
 	return err;
 }
 
-/* connect() changes nothing, for each message names its peer; but programs written for the
- * existing module may call it. */
+void homak_disconnect(struct homak_sock *hsk)
+{
+	struct homak_peer *old = rcu_replace_pointer(hsk->peer, NULL, true);
+
+	if (old)
+		kfree_rcu(old, rcu);
+}
+
+/* Names the peer of messages that name none. What the socket receives stays what it was, so
+ * programs for the existing module, where this changes nothing, see no difference. */
+static int homak_connect_to(struct homak_sock *hsk, const struct sockaddr *name,
+			    int len)
+{
+	struct homak_peer *peer = kmalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!peer)
+		return -ENOMEM;
+	err = homak_name_get(hsk, name, len, &peer->name);
+	if (err) {
+		kfree(peer);
+		return err;
+	}
+	lock_sock(&hsk->inet.sk);
+	homak_disconnect(hsk);
+	rcu_assign_pointer(hsk->peer, peer);
+	release_sock(&hsk->inet.sk);
+	return 0;
+}
+
 int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags)
 {
 	const struct sockaddr *name = (const struct sockaddr *)addr;
@@ -102,16 +130,27 @@ int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags
 	if (len < (int)sizeof(name->sa_family))
 		return homak_error_text(hsk, -EINVAL,
 					"connect: the address is cut off");
-	if (name->sa_family == AF_UNSPEC)
-		return 0;
-	if (name->sa_family != sock->sk->sk_family)
-		return homak_error_text(
-			hsk, -EAFNOSUPPORT,
-			"connect: the address is of another family than the socket");
-	if (len < homak_name_size(sock->sk))
-		return homak_error_text(hsk, -EINVAL,
-					"connect: the address is cut off");
+	if (name->sa_family != AF_UNSPEC)
+		return homak_connect_to(hsk, name, len);
+	lock_sock(sock->sk);
+	homak_disconnect(hsk);
+	release_sock(sock->sk);
 	return 0;
+}
+
+/* Writes the name of the peer that connect() named; returns its size. */
+static int homak_getpeer(struct homak_sock *hsk, struct sockaddr *addr)
+{
+	const struct homak_peer *peer;
+	int size = -ENOTCONN;
+
+	rcu_read_lock();
+	peer = rcu_dereference(hsk->peer);
+	if (peer)
+		size = homak_name_put(hsk, &peer->name.addr, peer->name.port,
+				      (struct sockaddr_storage *)addr);
+	rcu_read_unlock();
+	return size;
 }
 
 int homak_getname(struct socket *sock, struct sockaddr *addr, int peer)
@@ -120,7 +159,7 @@ int homak_getname(struct socket *sock, struct sockaddr *addr, int peer)
 	int size = homak_name_size(sock->sk);
 
 	if (peer)
-		return -ENOTCONN;
+		return homak_getpeer(hsk, addr);
 	memset(addr, 0, size);
 	addr->sa_family = sock->sk->sk_family;
 	((struct sockaddr_in *)addr)->sin_port =
@@ -138,7 +177,7 @@ static HOMAK_HOT int homak_name_v4(struct homak_sock *hsk,
 
 	if (ipv4_is_multicast(ip) || ipv4_is_lbcast(ip))
 		return homak_error_text(hsk, -EINVAL,
-					"sendmsg: the peer cannot be a group");
+					"the peer cannot be a group");
 	if (!ip)
 		ip = htonl(INADDR_LOOPBACK);
 	homak_addr_v4(&name->addr, ip, hsk->encap);
@@ -158,7 +197,7 @@ static int homak_scope(struct homak_sock *hsk, const struct sockaddr_in6 *in6)
 	if (scope <= 0 || (bound && scope != bound))
 		return homak_error_text(
 			hsk, -EINVAL,
-			"sendmsg: a link-local peer needs its interface in sin6_scope_id");
+			"a link-local peer needs its interface in sin6_scope_id");
 	return scope;
 }
 
@@ -182,7 +221,7 @@ static int homak_name_v6(struct homak_sock *hsk, const struct sockaddr_in6 *in6,
 	} else {
 		if (ipv6_addr_is_multicast(&ip))
 			return homak_error_text(hsk, -EINVAL,
-						"sendmsg: the peer cannot be a group");
+						"the peer cannot be a group");
 		if (ipv6_addr_any(&ip))
 			ip = in6addr_loopback;
 		scope = homak_scope(hsk, in6);
@@ -194,22 +233,34 @@ static int homak_name_v6(struct homak_sock *hsk, const struct sockaddr_in6 *in6,
 	return 0;
 }
 
-int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
+/* Reads the peer that connect() named. */
+static int homak_name_connected(struct homak_sock *hsk, struct homak_name *name)
+{
+	const struct homak_peer *peer;
+
+	rcu_read_lock();
+	peer = rcu_dereference(hsk->peer);
+	if (peer)
+		*name = peer->name;
+	rcu_read_unlock();
+	return peer ? 0 :
+		      homak_error_text(
+			      hsk, -EINVAL,
+			      "sendmsg: no peer is named, and connect() has named none");
+}
+
+int homak_name_get(struct homak_sock *hsk, const struct sockaddr *sa, int len,
 		   struct homak_name *name)
 {
-	const struct sockaddr *sa = msg->msg_name;
-
 	if (!sa)
-		return homak_error_text(
-			hsk, -EINVAL,
-			"sendmsg: msg_name is NULL; it is the peer's address");
-	if (msg->msg_namelen < (int)sizeof(sa->sa_family))
+		return homak_name_connected(hsk, name);
+	if (len < (int)sizeof(sa->sa_family))
 		goto cut;
 	if (sa->sa_family != hsk->inet.sk.sk_family)
 		return homak_error_text(
 			hsk, -EAFNOSUPPORT,
-			"sendmsg: the address is of another family than the socket");
-	if (msg->msg_namelen < homak_name_size(&hsk->inet.sk))
+			"the address is of another family than the socket");
+	if (len < homak_name_size(&hsk->inet.sk))
 		goto cut;
 	/* The port is in the same place in both families. */
 	name->port = ntohs(((const struct sockaddr_in *)sa)->sin_port);
@@ -218,7 +269,7 @@ int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
 		return homak_name_v4(hsk, (const struct sockaddr_in *)sa, name);
 	return homak_name_v6(hsk, (const struct sockaddr_in6 *)sa, name);
 cut:
-	return homak_error_text(hsk, -EINVAL, "sendmsg: the address is cut off");
+	return homak_error_text(hsk, -EINVAL, "the address is cut off");
 }
 
 /* Does a UDP port have to travel with the name? */

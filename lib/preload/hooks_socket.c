@@ -177,7 +177,8 @@ HOMA_PL_HOOK int getsockopt(int fd, int level, int name, void *value,
 							 len));
 }
 
-/* Homa has no connections, so on Homa sockets all of these but connect() fail. */
+/* Homa has no connections, so listen() and accept() fail; connect() names the peer of messages
+ * that name none. */
 
 HOMA_PL_HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
@@ -240,5 +241,5 @@ HOMA_PL_HOOK int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 									len) ?
 						      -errno :
 						      0);
-	return (int)homa_pl_result(s, -ENOTCONN);
+	return (int)homa_pl_result(s, homa_pl_getpeername(s, addr, len));
 }

@@ -124,6 +124,7 @@ struct homa_pl_region {
  * @sndtimeo: how long sending waits in ns (SO_SNDTIMEO), -1 for ever.
  * @region: the receive region. @lock protects it, and all fields up to @held_end but @returned.
  * @returned: a futex that grows when pages come back.
+ * @peer: the peer that connect() named; AF_UNSPEC if there is none.
  * @rpcs: HOMA_PL_BUCKETS lists of RPCs by id; NULL if there were none.
  * @oldest: the request to be answered that came first.
  * @newest: the request to be answered that came last.
@@ -162,6 +163,7 @@ struct homa_pl_sock {
 
 	struct homa_pl_region region;
 	uint32_t returned;
+	struct sockaddr_storage peer;
 	struct homa_pl_rpc **rpcs;
 	struct homa_pl_rpc *oldest, *newest;
 	uint32_t requests;
@@ -230,8 +232,8 @@ extern uint32_t homa_pl_missing_ports;
 void homa_pl_claim_ports(void);
 
 /**
- * homa_pl_bind(), homa_pl_getsockname(), homa_pl_shutdown() - do what the calls do
- * homa_pl_connect() changes nothing, because each message names its peer.
+ * homa_pl_bind(), homa_pl_connect(), homa_pl_getsockname(), homa_pl_getpeername(),
+ * homa_pl_shutdown() - do what the calls do
  */
 int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 		 socklen_t len);
@@ -239,6 +241,10 @@ int homa_pl_connect(struct homa_pl_sock *s, const struct sockaddr *addr,
 		    socklen_t len);
 int homa_pl_getsockname(struct homa_pl_sock *s, struct sockaddr *addr,
 			socklen_t *len);
+int homa_pl_getpeername(struct homa_pl_sock *s, struct sockaddr *addr,
+			socklen_t *len);
+/** homa_pl_peer() - write the peer that connect() named to @peer; its size in bytes, or 0. */
+socklen_t homa_pl_peer(struct homa_pl_sock *s, struct sockaddr_storage *peer);
 /** homa_pl_serve() - take requests from now on, or refuse them (SO_HOMA_SERVER). */
 int homa_pl_serve(struct homa_pl_sock *s, bool on);
 int homa_pl_shutdown(struct homa_pl_sock *s);
@@ -257,10 +263,16 @@ void homa_pl_leave(void);
 /** homa_pl_inside() - is this thread inside such a call? */
 bool homa_pl_inside(void);
 
-/* ---- send.c, recv.c ---- */
+/* ---- send.c, recv.c, exchange.c ---- */
+/** homa_pl_send() - send a message and receive none. */
+int64_t homa_pl_send(struct homa_pl_sock *s, const struct msghdr *msg, int flags);
+/** homa_pl_sendmsg() - do what sendmsg() does, also with HOMA_SENDMSG_RECEIVE. */
 int64_t homa_pl_sendmsg(struct homa_pl_sock *s, const struct msghdr *msg,
 			int flags);
 int64_t homa_pl_recvmsg(struct homa_pl_sock *s, struct msghdr *msg, int flags);
+/** homa_pl_check_receive() - check what the caller of recvmsg() wrote; 0 or -EINVAL. */
+int homa_pl_check_receive(struct homa_pl_sock *s,
+			  const struct homa_recvmsg_args *args);
 /** homa_pl_name() - write @peer to @name in the socket's family; returns its size in bytes. */
 socklen_t homa_pl_name(const struct homa_pl_sock *s,
 		       const struct sockaddr_storage *peer,

@@ -349,7 +349,8 @@ static void fill_name(const struct homa_pl_sock *s, struct msghdr *hdr,
 	hdr->msg_namelen = size;
 }
 
-static int check(struct homa_pl_sock *s, const struct homa_recvmsg_args *args)
+int homa_pl_check_receive(struct homa_pl_sock *s,
+			  const struct homa_recvmsg_args *args)
 {
 	if (args->reserved)
 		return homa_pl_error(s, -EINVAL,
@@ -411,7 +412,7 @@ int64_t homa_pl_recvmsg(struct homa_pl_sock *s, struct msghdr *hdr, int flags)
 			s, -EINVAL,
 			"recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
 	r.msg.kind = 0;
-	rc = check(s, r.args);
+	rc = homa_pl_check_receive(s, r.args);
 	if (!rc)
 		rc = give_back(s, r.args);
 	if (!rc) {

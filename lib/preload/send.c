@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * sendmsg(): a request if the id is 0, else the response to one that was
+ * What sendmsg() sends: a request if the id is 0, else the response to one that was
  * received. libhoma says -ENOBUFS when it has no room for more; a socket that
  * may block then waits for it, as long as SO_SNDTIMEO lets it, by trying again:
  * room comes from elsewhere within microseconds or not for a long time.
@@ -27,7 +27,7 @@ static int check_name(struct homa_pl_sock *s, const struct msghdr *msg)
 	if (!name)
 		return homa_pl_error(
 			s, -EINVAL,
-			"sendmsg: msg_name is NULL; it is the peer's address");
+			"sendmsg: no peer is named, and connect() has named none");
 	if (msg->msg_namelen < sizeof(sa_family_t))
 		return homa_pl_error(s, -EINVAL,
 				     "sendmsg: the address is cut off");
@@ -222,8 +222,7 @@ static int pause_ns(int64_t ns)
 	return nanosleep(&ts, NULL) ? -EINTR : 0;
 }
 
-int64_t homa_pl_sendmsg(struct homa_pl_sock *s, const struct msghdr *msg,
-			int flags)
+int64_t homa_pl_send(struct homa_pl_sock *s, const struct msghdr *msg, int flags)
 {
 	bool wait = !(flags & MSG_DONTWAIT) && !(s->status & O_NONBLOCK);
 	int64_t until = -1, delay = RETRY_MIN;

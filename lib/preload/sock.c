@@ -386,17 +386,49 @@ int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 int homa_pl_connect(struct homa_pl_sock *s, const struct sockaddr *addr,
 		    socklen_t len)
 {
+	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+
 	if (len && !addr)
 		return -EFAULT;
-	if (len >= sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
-		return 0;
-	if (len >= sizeof(addr->sa_family) && addr->sa_family != s->family)
-		return homa_pl_error(
-			s, -EAFNOSUPPORT,
-			"connect: the address is of another family than the socket");
-	if (len < name_size(s))
+	if (len < sizeof(addr->sa_family))
 		return homa_pl_error(s, -EINVAL,
 				     "connect: the address is cut off");
+	if (addr->sa_family != AF_UNSPEC) {
+		if (addr->sa_family != s->family)
+			return homa_pl_error(
+				s, -EAFNOSUPPORT,
+				"connect: the address is of another family than the socket");
+		if (len < name_size(s))
+			return homa_pl_error(s, -EINVAL,
+					     "connect: the address is cut off");
+		memcpy(&peer, addr, name_size(s));
+	}
+	pthread_mutex_lock(&s->lock);
+	s->peer = peer;
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+socklen_t homa_pl_peer(struct homa_pl_sock *s, struct sockaddr_storage *peer)
+{
+	pthread_mutex_lock(&s->lock);
+	*peer = s->peer;
+	pthread_mutex_unlock(&s->lock);
+	return peer->ss_family == AF_UNSPEC ? 0 : name_size(s);
+}
+
+int homa_pl_getpeername(struct homa_pl_sock *s, struct sockaddr *addr,
+			socklen_t *len)
+{
+	struct sockaddr_storage peer;
+	socklen_t size = homa_pl_peer(s, &peer);
+
+	if (!size)
+		return -ENOTCONN;
+	if (!addr || !len)
+		return -EFAULT;
+	memcpy(addr, &peer, *len < size ? *len : size);
+	*len = size;
 	return 0;
 }
 

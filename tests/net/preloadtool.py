@@ -13,17 +13,20 @@ RUN = ROOT / "lib" / "preload" / "homa-run"
 PROGRAMS = BUILD / "tests" / "preload"
 PORT = 4000
 # What does not depend on how a packet goes.
-LOCAL_CHECKS = ["information", "ready_ones", "polls", "epoll_level", "dups", "signals", "handlers"]
+LOCAL_CHECKS = [
+    "information", "ready_ones", "polls", "epoll_level", "dups", "signals", "handlers", "connects",
+    "exchange_errors", "exchange_waits",
+]  # fmt: skip
 PATH_CHECKS = [
     "sizes", "ids", "async", "private_rpc", "aborts", "shuts", "failures", "nonblocking",
     "epoll_edge", "forks", "threads", "storm", "slices", "exhaust", "exhaust_copied",
-    "late_region", "many", "unmap",
+    "late_region", "many", "unmap", "exchanges",
 ]  # fmt: skip
 CHECKS = LOCAL_CHECKS + PATH_CHECKS
 # What needs a server on the client's own machine that is no other host's process.
-SHARED_CHECKS = ["roles"]
+SHARED_CHECKS = ["roles", "exchange_serves"]
 # How a server waits; "fork" needs a port that can change hands.
-SERVERS = ["block", "poll", "epoll", "edge", "threads", "nonblock"]
+SERVERS = ["block", "poll", "epoll", "edge", "threads", "nonblock", "exchange"]
 
 
 def under(*words: str) -> list[str]:

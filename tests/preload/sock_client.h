@@ -20,7 +20,8 @@ void sock_call(struct sock *s, size_t size, unsigned int seed);
 	X(failures) X(nonblocking) X(polls) X(epoll_level) X(epoll_edge) X(dups) \
 	X(forks) X(threads) X(slices) X(exhaust) X(exhaust_copied) X(late_region) \
 	X(many) X(signals) X(handlers) X(full) X(storm) X(unmap) X(restart) \
-	X(refused) X(roles) X(ready_ones) X(ids)
+	X(refused) X(roles) X(ready_ones) X(ids) X(connects) X(exchanges) \
+	X(exchange_errors) X(exchange_waits) X(exchange_serves)
 /* clang-format on */
 
 #define X(name) void check_##name(void);

@@ -2,11 +2,13 @@
 /*
  * Echo server over Homa sockets, in the ways that servers are written:
  *
- *	sock_server 4|6 PORT block|poll|epoll|edge|threads|fork|nonblock|deaf
+ *	sock_server 4|6 PORT block|poll|epoll|edge|threads|fork|nonblock|
+ *	exchange|deaf
  *
  * "fork" leaves the serving to a child, as daemons do; "fork-poll" and
  * "fork-epoll" to one that waits before its parent ends, "handover" to one whose
- * parent closes the socket and lives on; "deaf" takes no requests. Prints "ready"
+ * parent closes the socket and lives on; "exchange" answers and receives in one
+ * call; "deaf" takes no requests. Prints "ready"
  * when it serves.
  */
 #include <fcntl.h>
@@ -118,6 +120,41 @@ static void nonblock(void)
 	}
 }
 
+/* Answers what @s has received, @size bytes, and receives the next; its size. */
+static ssize_t exchange_one(struct sock *s, ssize_t size)
+{
+	struct homa_exchange_args args = {
+		.send = { .id = s->args.id, .flags = HOMA_SENDMSG_RECEIVE },
+		.recv = s->args,
+	};
+	struct iovec iov[HOMA_MAX_BPAGES];
+	struct msghdr hdr = { .msg_iov = iov, .msg_control = &args };
+
+	hdr.msg_iovlen = (size_t)pieces(s, (size_t)size, iov);
+	if (*(unsigned char *)iov[0].iov_base == LATE)
+		usleep(100000);
+	args.recv.id = 0;
+	memcpy(&args.peer, &s->from, size_of(s->family));
+	size = sendmsg(s->fd, &hdr, 0);
+	s->args = args.recv;
+	memcpy(&s->from, &args.peer, sizeof(args.peer));
+	return size;
+}
+
+static void exchange(void)
+{
+	struct sock s = shared;
+	ssize_t n = receive(&s, 0, 0);
+
+	for (;;) {
+		CHECK(n > 0, "receive");
+		if (*(s.region + s.args.bpage_offsets[0]) == IGNORE)
+			n = receive(&s, 0, 0);
+		else
+			n = exchange_one(&s, n);
+	}
+}
+
 /* As daemons do; who awaits the end of our output must not wait for a child. */
 static void detach(void)
 {
@@ -181,6 +218,8 @@ int main(int argc, char **argv)
 		with_epoll(EPOLLET);
 	if (!strcmp(how, "nonblock"))
 		nonblock();
+	if (!strcmp(how, "exchange"))
+		exchange();
 	for (i = 0; !strcmp(how, "threads") && i < 3; i++)
 		CHECK(!pthread_create(&thread, NULL, block, NULL), "thread");
 	block(NULL);

@@ -16,9 +16,7 @@
 static int name_get(struct socket *sock, const void *sa, int size,
 		    struct homak_name *name)
 {
-	const struct msghdr msg = { .msg_name = (void *)sa, .msg_namelen = size };
-
-	return homak_name_get(homak_sk(sock->sk), &msg, name);
+	return homak_name_get(homak_sk(sock->sk), sa, size, name);
 }
 
 static int name_open(struct kunit *test, int family)

@@ -120,7 +120,6 @@ static bool homak_connect_done(struct sock *sk)
 
 static int homak_connect_begin(struct sock *sk, homak_bind_addr *addr, int len)
 {
-	struct msghdr msg = { .msg_name = addr, .msg_namelen = len };
 	struct homak_stream *stream = homak_stream(sk);
 	struct homak_carrier *carrier = stream->carrier;
 	struct homak_conn *conn;
@@ -133,7 +132,8 @@ static int homak_connect_begin(struct sock *sk, homak_bind_addr *addr, int len)
 			return PTR_ERR(carrier);
 		smp_store_release(&stream->carrier, carrier);
 	}
-	err = homak_name_get(carrier->hsk, &msg, &name);
+	err = homak_name_get(carrier->hsk, (const struct sockaddr *)addr, len,
+			     &name);
 	if (err)
 		return err;
 	if (!name.port)

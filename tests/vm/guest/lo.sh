@@ -10,7 +10,7 @@ patient ""
 # has what a kernel does instead.
 CHECKS="sizes async private_rpc aborts shuts nonblocking polls epoll_level epoll_edge dups
 	threads slices exhaust exhaust_copied late_region many signals handlers unmap information
-	roles"
+	roles connects exchanges exchange_errors exchange_waits exchange_serves"
 
 for v in 4 6; do
 	ip=127.0.0.1
@@ -26,7 +26,7 @@ for v in 4 6; do
 	quiesce
 	expect "no RPC is left v$v" rpcs_gone ""
 	[ $v = 6 ] && [ -z "$ALL" ] && continue
-	for how in poll epoll edge threads nonblock; do
+	for how in poll epoll edge threads nonblock exchange; do
 		background "" sock_server $v 4001 $how
 		check "a server by $how answers v$v" rpc wait $v $ip 4001 60
 		check "a server by $how: async v$v" sock_client $v $ip 4001 async
