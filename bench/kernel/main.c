@@ -25,12 +25,13 @@
 #include "rpcs.h"
 
 static const struct rpcs_proto *const protos[] = { &rpcs_tcp, &rpcs_udp,
-						   &rpcs_homa };
+						   &rpcs_homa, &rpcs_exchange };
 static const char *const waits[] = { "block", "yield", "spin", "poll" };
 
 static const char usage[] =
 	"usage: homa-kernel-bench [OPTION...]\n"
-	"  --proto tcp|udp|homa     --wait block|yield|spin|poll   how both ends wait\n"
+	"  --proto tcp|udp|homa|exchange    exchange: Homa, one call sends and receives\n"
+	"  --wait block|yield|spin|poll     how both ends wait\n"
 	"  --poll-usecs N           of --wait poll, before it blocks (50)\n"
 	"  --request B --response B --outstanding N\n"
 	"  --warmup N --count N     RPCs before, and in the measured part\n"
@@ -164,11 +165,15 @@ static void report(const struct rpcs_config *config, double elapsed,
 	fflush(stdout);
 }
 
-/* Ends an RPC and starts the next one in its slot. */
+/*
+ * Ends an RPC and starts the next one in its slot. If one call does both, it starts the one in
+ * slot *@idle first, and *@idle is then the slot of the RPC that ended.
+ */
 static void turn(const struct rpcs_config *config, const struct rpcs_proto *proto,
-		 uint64_t *started, uint64_t *time)
+		 uint64_t *started, uint64_t *time, uint32_t *idle)
 {
-	uint32_t slot = proto->receive(config);
+	uint32_t slot = proto->turn ? proto->turn(config, *idle) :
+				      proto->receive(config);
 
 	if (started) {
 		uint64_t now = ticks();
@@ -177,13 +182,17 @@ static void turn(const struct rpcs_config *config, const struct rpcs_proto *prot
 			*time = now - started[slot];
 		started[slot] = now;
 	}
-	proto->send(config, slot);
+	if (proto->turn)
+		*idle = slot;
+	else
+		proto->send(config, slot);
 }
 
 static void client(const struct rpcs_config *config,
 		   const struct rpcs_proto *proto)
 {
 	uint64_t slots[RPCS_MAX_OUTSTANDING], *times = NULL, *started = NULL;
+	uint32_t begun = config->outstanding, idle;
 	uint64_t tick0, tick1;
 	double begin, end;
 
@@ -197,23 +206,27 @@ static void client(const struct rpcs_config *config,
 	enter_net(config->client_net);
 	pin(config->client_cpu);
 	proto->connect(config);
-	for (uint32_t i = 0; i < config->outstanding; i++) {
+	/* A call that does both begins the last one. */
+	if (proto->turn)
+		begun--;
+	idle = begun;
+	for (uint32_t i = 0; i < config->outstanding; i++)
 		slots[i] = ticks();
+	for (uint32_t i = 0; i < begun; i++)
 		proto->send(config, i);
-	}
 	for (uint32_t i = 0; i < config->warmup; i++)
-		turn(config, proto, started, NULL);
+		turn(config, proto, started, NULL, &idle);
 	begin = seconds();
 	tick0 = ticks();
 	if (config->mark)
 		MARK(MARK_BEGIN);
 	for (uint32_t i = 0; i < config->count; i++)
-		turn(config, proto, started, times ? times + i : NULL);
+		turn(config, proto, started, times ? times + i : NULL, &idle);
 	if (config->mark)
 		MARK(MARK_END);
 	tick1 = ticks();
 	end = seconds();
-	for (uint32_t i = 0; i < config->outstanding; i++)
+	for (uint32_t i = 0; i < begun; i++)
 		proto->receive(config);
 	report(config, end - begin, times,
 	       tick1 > tick0 ? (end - begin) * 1e9 / (double)(tick1 - tick0) : 0);
@@ -455,7 +468,7 @@ int main(int argc, char **argv)
 			proto = protos[i];
 	if (!proto) {
 		fprintf(stderr,
-			"homa-kernel-bench: --proto %s: tcp, udp or homa\n",
+			"homa-kernel-bench: --proto %s: tcp, udp, homa or exchange\n",
 			config.proto);
 		return 2;
 	}

@@ -70,6 +70,8 @@ struct rpcs_config {
  * @connect: client: make it ready to send.
  * @send: start RPC number @slot (below config.outstanding).
  * @receive: wait for a response; returns its slot.
+ * @turn: start an RPC in @slot and wait for a response, in one call; returns its slot. NULL if
+ *	the transport has no such call.
  */
 struct rpcs_proto {
 	const char *name;
@@ -78,9 +80,10 @@ struct rpcs_proto {
 	void (*connect)(const struct rpcs_config *config);
 	void (*send)(const struct rpcs_config *config, uint32_t slot);
 	uint32_t (*receive)(const struct rpcs_config *config);
+	uint32_t (*turn)(const struct rpcs_config *config, uint32_t slot);
 };
 
-extern const struct rpcs_proto rpcs_tcp, rpcs_udp, rpcs_homa;
+extern const struct rpcs_proto rpcs_tcp, rpcs_udp, rpcs_homa, rpcs_exchange;
 
 /** rpcs_die() - print the message and errno's text, end the program */
 __attribute__((noreturn, format(printf, 1, 2))) void rpcs_die(const char *format,

@@ -171,10 +171,18 @@ static uint32_t receive_response(const struct rpcs_config *config)
 }
 
 const struct rpcs_proto rpcs_tcp = {
-	"tcp",	     tcp_listen,   tcp_serve,
-	tcp_connect, send_request, receive_response,
+	.name = "tcp",
+	.listen = tcp_listen,
+	.serve = tcp_serve,
+	.connect = tcp_connect,
+	.send = send_request,
+	.receive = receive_response,
 };
 const struct rpcs_proto rpcs_udp = {
-	"udp",	     udp_listen,   udp_serve,
-	udp_connect, send_request, receive_response,
+	.name = "udp",
+	.listen = udp_listen,
+	.serve = udp_serve,
+	.connect = udp_connect,
+	.send = send_request,
+	.receive = receive_response,
 };

@@ -34,6 +34,20 @@ def _small() -> tuple[Case, ...]:
             Case(f"tcp_{outstanding}", f"TCP, blocking, {what}", "tcp", words),
             Case(f"homa_block_{outstanding}", f"Homa, blocking, {what}", "homa", words, _BLOCK),
             Case(f"homa_poll_{outstanding}", f"Homa, polling, {what}", "homa", words, _POLL),
+            Case(
+                f"exchange_block_{outstanding}",
+                f"Homa, one call sends and receives, blocking, {what}",
+                "exchange",
+                words,
+                _BLOCK,
+            ),
+            Case(
+                f"exchange_poll_{outstanding}",
+                f"Homa, one call sends and receives, polling, {what}",
+                "exchange",
+                words,
+                _POLL,
+            ),
         ]
     return tuple(cases)
 

@@ -75,7 +75,7 @@ class Case:
     @property
     def is_homa(self) -> bool:
         """It needs the module."""
-        return self.proto == "homa"
+        return self.proto in ("homa", "exchange")
 
     def line(self, *more: str) -> str:
         """The shell line that runs it."""

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from lab.vm.bench.cli import Wish
 
 RIVALS = {
-    **{f"homa_{way}_{n}": f"tcp_{n}" for way in ("block", "poll") for n in (1, 16)},
+    **{
+        f"{what}_{way}_{n}": f"tcp_{n}"
+        for what in ("homa", "exchange")
+        for way in ("block", "poll")
+        for n in (1, 16)
+    },
     "homa_500k": "tcp_500k",
     "homa_500k_echo": "tcp_500k_echo",
     "udp_1": "tcp_1",
