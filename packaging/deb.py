@@ -103,10 +103,17 @@ PACKAGES = (
         "homa-tools",
         "net",
         "Homa transport, tools",
-        "homa-ss, homa-top and homa-trace look into a running homad; homa-bench\n"
-        "measures round trips, rates and goodput of Homa and of kernel TCP; homa-sim\n"
-        "simulates data center networks packet by packet.",
-        ("usr/bin/homa-*", "usr/share/homa/*", MANUAL + "1/homa-*"),
+        "homa-ss, homa-top and homa-trace look into a running homad; homa-streams\n"
+        "gives programs streams of the kernel's module; homa-bench measures round\n"
+        "trips, rates and goodput of Homa and of kernel TCP; homa-sim simulates data\n"
+        "center networks packet by packet.",
+        (
+            "usr/bin/homa-*",
+            "usr/sbin/homa-*",
+            "usr/share/homa/*",
+            MANUAL + "1/homa-*",
+            MANUAL + "8/homa-*",
+        ),
         depends=("python3 (>= 3.10)", "python3-typer", "python3-rich"),
     ),
     Package(

@@ -56,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="is it loaded, which one, can it be")
     status.set_defaults(work=lambda _: local.status())
 
+    # The launcher runs the program that does it, homa-streams; here it is for --help.
+    commands.add_parser("streams", help="give chosen programs streams over Homa for TCP (root)")
+
     vm = commands.add_parser("vm", help="a small virtual machine with the module loaded")
     vm.set_defaults(work=_vm)
     vm.add_argument(

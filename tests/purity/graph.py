@@ -22,6 +22,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "lib": {"engine", "nic", "common", "include", "abi", "host"},
     "bench": {"lib", "common", "include", "abi", "engine"},
     "examples": {"include", "abi"},
+    "tools": {"abi"},
 }
 
 # The same for the folders of the engine: what each may include besides itself.

@@ -27,12 +27,6 @@ void bpf_cgroup_detach(const char *cgroup, bool ingress, int prog);
  * Returns what keeps it attached: it ends with close().
  */
 int bpf_lsm(const char *hook, int rc, int *prog);
-/**
- * bpf_streams() - give processes of @cgroup stream sockets over Homa where they ask for TCP's
- *
- * Returns what keeps it so, until close(); -1: the kernel has no hook for that (before 6.6).
- */
-int bpf_streams(const char *cgroup);
 /** bpf_count() - have the kernel count calls of programs from now on. */
 void bpf_count(void);
 /** bpf_calls() - how often the kernel has called @prog. */

@@ -88,8 +88,14 @@ def module(kernel: Kernel) -> Path:
 
 
 def program(name: str) -> Path:
-    """A program of tests/vm (vm_NAME), of the examples or the load generator, as it was built."""
-    for path in (f"tests/vm/vm_{name}", f"tests/vm/{name}", f"examples/{name}", f"bench/{name}"):
+    """A program of tests/vm (vm_NAME), of the examples or the tools, as it was built."""
+    for path in (
+        f"tests/vm/vm_{name}",
+        f"tests/vm/{name}",
+        f"examples/{name}",
+        f"bench/{name}",
+        f"tools/streams/{name}",
+    ):
         if os.access(BUILD / path, os.X_OK):
             return (BUILD / path).resolve()
     raise FileNotFoundError(f"{name} is not built in {BUILD} (HOMA_BUILD names the build)")

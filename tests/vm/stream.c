@@ -9,13 +9,9 @@
  *						0: one after the other, until there is an error;
  *						it waits for no echo, for who only waits has
  *						nothing under way that could time out
- *	stream give CGROUP COMMAND...		runs it in the cgroup, whose TCP sockets are
- *						streams over Homa meanwhile; 77: no such kernel
  */
 #include <pthread.h>
 #include <sys/wait.h>
-#include "bpf.h"
-#include "cgroup.h"
 #include "vm_stream.h"
 
 int family;
@@ -316,30 +312,8 @@ static int client(int port, uint64_t bytes)
 	return 0;
 }
 
-/* Runs an unmodified program. */
-static int give(const char *cgroup, char **argv)
-{
-	int status, kept;
-	pid_t pid;
-
-	cgroup_join();
-	kept = bpf_streams(cgroup);
-	if (kept < 0)
-		return 77;
-	pid = fork();
-	if (!pid) {
-		execvp(argv[0], argv);
-		_exit(127);
-	}
-	CHECK(waitpid(pid, &status, 0) == pid, "wait");
-	close(kept);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
 int main(int argc, char **argv)
 {
-	if (argc > 3 && !strcmp(argv[1], "give"))
-		return give(argv[2], argv + 3);
 	CHECK(argc >= 4, "usage: stream checks|serve|client 4|6 ...");
 	family = argv[2][0] == '6' ? AF_INET6 : AF_INET;
 	server_ip = argv[3];

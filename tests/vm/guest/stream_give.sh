@@ -1,33 +1,93 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 #
-# Unmodified programs on streams over Homa: a BPF program gives them to a cgroup.
+# Unmodified programs on streams over Homa: homa-streams chooses those of a cgroup, of a user or
+# of a name.
 . /t/tap.sh
 
+MODULE=$(ls /homa/own/*.ko)
+mkdir -p /run/cg /run/www
+mount -t cgroup2 none /run/cg
+mkdir -p /run/cg/ours/inner
+head -c 700000 /dev/urandom >/run/www/file
+
+# refused WHY COMMAND...: the command fails, and says why
+refused() {
+	why=$1
+	shift
+	! "$@" 2>/run/why && cat /run/why && grep -q "$why" /run/why
+}
+ends_with() {
+	want=$1
+	shift
+	"$@"
+	[ $? = "$want" ]
+}
+# give COMMAND...: in a cgroup below the one that the rule names. A program, so that what it runs
+# has the number that $! says.
+cat >/bin/give <<'EOF'
+#!/bin/sh
+echo $$ >/run/cg/ours/inner/cgroup.procs
+exec "$@"
+EOF
+chmod +x /bin/give
+# over_homa COMMAND...: it makes connections over Homa, and none over TCP
+over_homa() {
+	was=$(metric "" host_stream_conns)
+	"$@" && [ "$(metric "" host_stream_conns)" -gt "$was" ]
+}
+over_tcp() {
+	was=$(metric "" host_stream_conns)
+	"$@" && [ "$(metric "" host_stream_conns)" = "$was" ]
+}
+# A file by HTTP from busybox' server at port $1; both are run by the command in $2....
+fetch() {
+	port=$1
+	shift
+	rm -f /run/got
+	"$@" httpd -f -p 127.0.0.1:$port -h /run/www &
+	server=$!
+	for i in 1 2 3 4 5 6 7 8 9; do
+		"$@" wget -q -O /run/got http://127.0.0.1:$port/file && break
+		sleep 1
+	done
+	kill $server
+	wait $server
+	cmp /run/www/file /run/got
+}
+
+rmmod homa
+expect "no rule without the module" refused "load the module" homa-streams on --program httpd
+insmod $MODULE
 patient ""
-stream give /run/cg/ours true
-if [ $? = 77 ]; then
-	echo "ok 1 - streams for a cgroup # SKIP a kernel without update_socket_protocol"
-	echo "1..1"
+if ! homa-streams on --cgroup /run/cg/ours 2>/run/why; then
+	cat /run/why
+	expect "a kernel that is too old says so" grep -q "no update_socket_protocol" /run/why
+	expect "and has no rule" ends_with 3 homa-streams status
+	finish
 	exit 0
 fi
-mkdir -p /run/www
-head -c 700000 /dev/urandom >/run/www/file
-# They must be the same sockets at both ends: each of them is TCP's to the other.
-stream give /run/cg/ours sh -c 'httpd -f -p 127.0.0.1:80 -h /run/www & server=$!
-	sleep 1
-	wget -q -O /run/got http://127.0.0.1/file || sleep 3 && wget -q -O /run/got http://127.0.0.1/file
-	kill $server'
-expect "a file by HTTP" cmp /run/www/file /run/got
-expect "over Homa" [ "$(metric "" host_stream_conns)" -ge 1 ]
+expect "a rule twice is one rule" homa-streams on --cgroup ours
+expect "it is shown" sh -c 'homa-streams status | grep -qx "cgroup /run/cg/ours"'
+expect "a file by HTTP" over_homa fetch 80 give
+expect "other programs have TCP" over_tcp fetch 81 env
+
 if command -v redis-server >/dev/null; then
-	stream give /run/cg/ours sh -c 'redis-server --port 6379 --bind 127.0.0.1 --save "" >/run/redis.log 2>&1 & server=$!
-		for i in 1 2 3 4 5 6 7 8 9; do redis-cli -h 127.0.0.1 ping >/run/pong 2>&1 && grep -q PONG /run/pong && break; sleep 1; done
-		redis-cli -h 127.0.0.1 set key value >/run/set 2>&1
-		redis-cli -h 127.0.0.1 get key >/run/value 2>&1
-		redis-benchmark -h 127.0.0.1 -q -n 2000 -c 10 -t set,get >/run/bench 2>&1
-		kill $server; wait $server'
-	cat /run/pong /run/set /run/value /run/bench /run/redis.log | sed 's/^/# /'
-	expect "redis answers" grep -q value /run/value
+	redis_answers() {
+		give redis-server --port 6379 --bind 127.0.0.1 --save "" >/run/redis.log 2>&1 &
+		server=$!
+		for i in 1 2 3 4 5 6 7 8 9; do
+			give redis-cli -h 127.0.0.1 ping 2>&1 | grep -q PONG && break
+			sleep 1
+		done
+		give redis-cli -h 127.0.0.1 set key value
+		give redis-cli -h 127.0.0.1 get key >/run/value 2>&1
+		give redis-benchmark -h 127.0.0.1 -q -n 2000 -c 10 -t set,get
+		kill $server
+		wait $server
+		cat /run/redis.log
+		grep -q value /run/value
+	}
+	expect "redis answers" over_homa redis_answers
 fi
 if command -v nginx >/dev/null; then
 	mkdir -p /run/ng
@@ -45,21 +105,60 @@ if command -v nginx >/dev/null; then
 			fastcgi_temp_path /run/ng/3;
 			uwsgi_temp_path /run/ng/4;
 			scgi_temp_path /run/ng/5;
-			server { listen 127.0.0.1:81; root /run/www; }
+			server { listen 127.0.0.1:82; root /run/www; }
 		}
 	END
-	stream give /run/cg/ours sh -c 'nginx -c /run/ng/conf >/run/ng/said 2>&1 & server=$!
-		for i in 1 2 3 4 5 6 7 8 9; do wget -q -O /run/got2 http://127.0.0.1:81/file && break; sleep 1; done
-		kill $server; wait $server'
-	cat /run/ng/said /run/ng/error | sed 's/^/# /'
-	expect "a file from nginx" cmp /run/www/file /run/got2
+	nginx_serves() {
+		give nginx -c /run/ng/conf &
+		server=$!
+		for i in 1 2 3 4 5 6 7 8 9; do
+			give wget -q -O /run/got2 http://127.0.0.1:82/file && break
+			sleep 1
+		done
+		kill $server
+		wait $server
+		cat /run/ng/error
+		cmp /run/www/file /run/got2
+	}
+	expect "a file from nginx" over_homa nginx_serves
 fi
-if [ -x /root/give ]; then
-	before=$(metric "" host_stream_conns)
-	stream give /run/cg/ours /root/give 127.0.0.1:82 >/run/go 2>&1
-	cat /run/go | sed 's/^/# /'
-	expect "a server and a client in Go" grep -q "done, bad 0" /run/go
-	expect "over Homa, too" [ "$(metric "" host_stream_conns)" -gt "$before" ]
+if command -v gohttp >/dev/null; then
+	go_serves() {
+		give gohttp serve 127.0.0.1:83 &
+		server=$!
+		give gohttp get http://127.0.0.1:83/ 700000
+		status=$?
+		kill $server
+		wait $server
+		return $status
+	}
+	expect "a server and a client in Go" over_homa go_serves
 fi
+
+expect "off" homa-streams off --cgroup /run/cg/ours
+expect "and off" ends_with 3 homa-streams status
+expect "TCP again" over_tcp fetch 84 give
+expect "a rule that is not there" refused "no such rule" homa-streams off --user 4711
+expect "by name" homa-streams on --program httpd
+expect "and by another" homa-streams on --program wget
+expect "those two" over_homa fetch 85 env
+expect "two rules" sh -c '[ $(homa-streams status | wc -l) = 2 ]'
+expect "all off" homa-streams off
+expect "TCP once more" over_tcp fetch 86 env
+expect "a user's programs of a name" homa-streams on --user 4711 --program wget
+expect "but not another user's" over_tcp fetch 87 env
+expect "all off again" homa-streams off
+expect "root's programs: no" refused "give --program" homa-streams on --user 0
+expect "all programs: no" refused "give --program" homa-streams on --cgroup /run/cg
+expect "no option: no" ends_with 2 homa-streams on
+expect "no cgroup: no" refused "no cgroup" homa-streams on --cgroup /run/www
+expect "no such user" refused "no such user" homa-streams on --user nobody-of-that-name
+
+rmdir /run/cg/ours/inner
+homa-streams on --cgroup ours
+id=$(stat -c %i /run/cg/ours)
+rmdir /run/cg/ours
+expect "a cgroup that is gone" sh -c "homa-streams status | grep -qx 'cgroup $id (gone)'"
+expect "goes by its number" homa-streams off --cgroup $id
 expect "no RPC is left" rpcs_gone ""
 finish
