@@ -323,6 +323,7 @@ int main(int argc, char **argv)
 		return client(atoi(argv[4]), strtoull(argv[5], NULL, 10));
 	run_checks(checks, ARRAY_SIZE(checks), "stream: ", 120, argv + 4);
 	run_checks(stream_calls, stream_num_calls, "stream: ", 120, argv + 4);
+	run_checks(stream_options, stream_num_options, "stream: ", 120, argv + 4);
 	run_checks(stream_hostile, stream_num_hostile, "stream: ", 120, argv + 4);
 	print_plan();
 	return 0;

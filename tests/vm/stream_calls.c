@@ -327,36 +327,6 @@ static void flags(void)
 	quiet();
 }
 
-static void options(void)
-{
-	struct link l = link_up(514);
-	int on = 1, n = 0;
-	socklen_t size = sizeof(n);
-
-	CHECK(!setsockopt(l.client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)),
-	      "TCP_NODELAY");
-	CHECK(!setsockopt(l.client, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)),
-	      "SO_KEEPALIVE");
-	CHECK(!setsockopt(l.client, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)),
-	      "SO_REUSEADDR");
-	FAILS(setsockopt(l.client, IPPROTO_TCP, TCP_CONGESTION, "reno", 4),
-	      ENOPROTOOPT);
-	CHECK(!getsockopt(l.listener, SOL_SOCKET, SO_ACCEPTCONN, &n, &size) && n,
-	      "SO_ACCEPTCONN");
-	CHECK(!getsockopt(l.client, SOL_SOCKET, SO_ACCEPTCONN, &n, &size) && !n,
-	      "SO_ACCEPTCONN");
-	CHECK(!getsockopt(l.server, SOL_SOCKET, SO_PROTOCOL, &n, &size) &&
-		      n == IPPROTO_HOMA,
-	      "SO_PROTOCOL");
-	put(l.client, 1, 0, 7, 7);
-	while (!ioctl(l.server, FIONREAD, &n) && n < 7)
-		usleep(1000);
-	CHECK(n == 7, "FIONREAD");
-	get(l.server, 1, 0, 7, 7);
-	link_down(&l);
-	quiet();
-}
-
 /* Connections by the hundred; forked children serve what their parent accepted. */
 static void many(void)
 {
@@ -503,7 +473,6 @@ const struct check stream_calls[] = {
 	{ "non-blocking", nonblocking },
 	{ "epoll", epolls },
 	{ "flags of recv", flags },
-	{ "options", options },
 	{ "many connections, and fork", many },
 	{ "many readers of one stream", readers },
 	{ "sendfile and splice", files },

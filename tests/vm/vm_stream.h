@@ -43,4 +43,8 @@ extern const size_t stream_num_calls;
 extern const struct check stream_hostile[];
 extern const size_t stream_num_hostile;
 
+/* stream_options.c */
+extern const struct check stream_options[];
+extern const size_t stream_num_options;
+
 #endif

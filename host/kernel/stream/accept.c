@@ -94,6 +94,8 @@ static void homak_accept_conn(const struct sock *listener, struct sock *sk,
 	sk->sk_rcvtimeo = listener->sk_rcvtimeo;
 	sk->sk_sndtimeo = listener->sk_sndtimeo;
 	sk->sk_ipv6only = listener->sk_ipv6only;
+	memcpy(stream->options, homak_stream(listener)->options,
+	       sizeof(stream->options));
 	sock_valbool_flag(sk, SOCK_KEEPOPEN, sock_flag(listener, SOCK_KEEPOPEN));
 	homak_carrier_get(conn->carrier);
 	smp_store_release(&stream->carrier, conn->carrier);

@@ -20,6 +20,7 @@ struct homak_conn *homak_conn_new(struct homak_carrier *carrier, u32 window,
 	spin_lock_init(&conn->lock);
 	INIT_LIST_HEAD(&conn->pending);
 	INIT_DELAYED_WORK(&conn->timer, timer);
+	conn->idle = HOMAK_KEEPALIVE;
 	conn->secret = get_random_u64();
 	homak_ring_start(&conn->ring, carrier->hsk, window);
 	/* One for the caller, one for the table. */

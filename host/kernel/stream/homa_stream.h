@@ -262,6 +262,8 @@ enum homak_conn_state {
  * @edge_out: true if a request is under way that only tells the peer such an offset.
  * @ring: the bytes that were received and not read yet.
  * @pending: links it into homak_carrier.pending.
+ * @idle: the time after which an idle peer is asked whether it is there, in s. Written under
+ *	lock_sock(), read without a lock.
  * @timer: a timer with three purposes (homak_say_timer()): it ends a connection that was closed
  *	and gets no answers, asks an idle peer whether it is there (SO_KEEPALIVE), and lets a
  *	socket that could not send for want of memory try again.
@@ -293,6 +295,7 @@ struct homak_conn {
 	u64 fin;
 	u64 told;
 	bool edge_out;
+	u32 idle;
 	struct homak_ring ring;
 	struct list_head pending;
 	struct delayed_work timer;
@@ -347,8 +350,9 @@ u32 homak_conn_room(const struct homak_conn *conn, u32 sndbuf);
 
 /* ---- say.c: what a connection sends ---- */
 
-/* The time after which an idle peer is asked whether it is there, in jiffies. */
-#define HOMAK_KEEPALIVE (60 * HZ)
+/* The time after which an idle peer is asked whether it is there, unless TCP_KEEPIDLE says
+ * another, in s. */
+#define HOMAK_KEEPALIVE 60
 
 /* Flags of a cookie beside HOMAK_STREAM_FLAGS, which say what the request was. */
 #define HOMAK_COOKIE_OPEN 4 /* it is an OPEN */
@@ -400,6 +404,10 @@ void homak_stream_arrived(struct homak_carrier *carrier, struct homak_carried *m
 
 /* ---- the socket ---- */
 
+/* The number of options whose values are kept, and the place of TCP_KEEPIDLE, in s. */
+#define HOMAK_STREAM_OPTIONS 18
+#define HOMAK_OPTION_IDLE 0
+
 /*
  * struct homak_stream - a stream socket. Guarded by: lock_sock(); poll() reads @carrier and @conn
  * without it.
@@ -408,6 +416,7 @@ void homak_stream_arrived(struct homak_carrier *carrier, struct homak_carried *m
  * @conn: the connection, with a reference; NULL if there is none, as at a listener.
  * @bound: the address that bind() named; :: stands for any.
  * @connected: true if connect() or accept() has told the program that @conn is live.
+ * @options: the values of options that are numbers, in the order of stream_option.c.
  */
 struct homak_stream {
 	struct inet_sock inet;
@@ -415,6 +424,7 @@ struct homak_stream {
 	struct homak_conn *conn;
 	struct in6_addr bound;
 	bool connected;
+	int options[HOMAK_STREAM_OPTIONS];
 };
 
 /* struct homak6_stream - a stream socket of AF_INET6. Guarded by: lock_sock(). */
@@ -463,6 +473,8 @@ int homak_stream_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
 int homak_stream_recvmsg(struct socket *sock, struct msghdr *msg, size_t len,
 			 int flags);
 /* stream_option.c */
+/** homak_stream_options_init() - gives a new socket's options their values. */
+void homak_stream_options_init(struct homak_stream *stream);
 int homak_stream_setsockopt(struct socket *sock, int level, int name,
 			    sockptr_t value, unsigned int len);
 int homak_stream_getsockopt(struct socket *sock, int level, int name,

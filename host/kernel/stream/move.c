@@ -13,6 +13,7 @@ void homak_stream_connected(struct sock *sk)
 		return;
 	stream->connected = true;
 	sk->sk_state = TCP_ESTABLISHED;
+	WRITE_ONCE(stream->conn->idle, (u32)stream->options[HOMAK_OPTION_IDLE]);
 	homak_stream_keepalive(sk, sock_flag(sk, SOCK_KEEPOPEN));
 }
 
@@ -21,7 +22,9 @@ void homak_stream_keepalive(struct sock *sk, int on)
 	struct homak_stream *stream = homak_stream(sk);
 
 	if (on && stream->connected)
-		homak_conn_delay(stream->conn, HOMAK_KEEPALIVE);
+		homak_conn_delay(stream->conn,
+				 (unsigned long)READ_ONCE(stream->conn->idle) *
+					 HZ);
 }
 
 int homak_stream_wait(struct sock *sk, long *timeo, bool (*done)(struct sock *sk))

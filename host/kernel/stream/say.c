@@ -184,6 +184,6 @@ void homak_say_timer(struct work_struct *work)
 	if (ask)
 		homak_say(conn, 0);
 	if (again)
-		homak_conn_delay(conn, HOMAK_KEEPALIVE);
+		homak_conn_delay(conn, (unsigned long)READ_ONCE(conn->idle) * HZ);
 	homak_conn_put(conn);
 }

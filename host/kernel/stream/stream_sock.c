@@ -15,6 +15,7 @@
 static int homak_stream_init(struct sock *sk)
 {
 	homak_stream(sk)->bound = in6addr_any;
+	homak_stream_options_init(homak_stream(sk));
 	local_bh_disable();
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
 	local_bh_enable();
