@@ -12,6 +12,8 @@
 #include "homa_stream.h"
 
 #define HOMAK_CONGESTION "homa"
+/* The bytes of a name, as TCP has it. */
+#define HOMAK_CONGESTION_MAX 16
 
 /*
  * struct homak_option - an option whose value is a number. Constant.
@@ -122,7 +124,7 @@ static int homak_option_set(struct sock *sk, int place, sockptr_t value,
 /* There is one way to avoid congestion, Homa's. */
 static int homak_option_congestion(sockptr_t value, unsigned int len)
 {
-	char name[TCP_CA_NAME_MAX] = "";
+	char name[HOMAK_CONGESTION_MAX] = "";
 
 	if (!len)
 		return -EINVAL;
@@ -235,7 +237,7 @@ static int homak_info_get(struct sock *sk, char __user *value, int __user *len)
 int homak_stream_getsockopt(struct socket *sock, int level, int name,
 			    char __user *value, int __user *len)
 {
-	char congestion[TCP_CA_NAME_MAX] = HOMAK_CONGESTION;
+	char congestion[HOMAK_CONGESTION_MAX] = HOMAK_CONGESTION;
 	int place = homak_option_place(level, name), number;
 	struct sock *sk = sock->sk;
 
