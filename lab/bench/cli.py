@@ -101,9 +101,11 @@ def tas(
 @app.command()
 def kernel(
     part: str = typer.Argument(
-        "", metavar="icount|profile|rtt|rate|bulk|w4", help="What is measured."
+        "", metavar="icount|profile|rtt|rate|bulk|w4|streams", help="What is measured."
     ),
-    kernel_name: str = typer.Option("6.1", "--kernel", help="Which Linux."),
+    kernel_name: str = typer.Option(
+        "", "--kernel", help="Which Linux: 6.1, for streams 6.12.", show_default=False
+    ),
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     offloads: str = typer.Option(

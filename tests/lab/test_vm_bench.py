@@ -13,7 +13,7 @@ import pytest
 
 from lab.errors import UsageError
 from lab.vm import VmError
-from lab.vm.bench import cli, counting, glue, hosts, loads, profile, timing
+from lab.vm.bench import cli, counting, glue, hosts, loads, profile, streams, timing
 from lab.vm.bench.parts import part_of
 from lab.vm.bench.symbols import Function, Symbols
 
@@ -165,11 +165,34 @@ def test_glue__code_is_what_is_neither_empty_nor_comment(tmp_path: Path) -> None
         (cli.Wish("icount", offloads="some"), "--offloads some"),
         (cli.Wish("rtt", rounds=0), "--rounds"),
         (cli.Wish("rtt", seconds=0), "--seconds"),
+        (cli.Wish("streams", kernel="6.1"), "6.12"),
+        (cli.Wish("streams", no_module=True), "needs the module"),
     ],
 )
 def test_cli__refuses_what_cannot_be_meant(wish: cli.Wish, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         cli.check(wish)
+
+
+def test_streams__tcp_before_the_module_and_every_server_with_both() -> None:
+    text = streams.script(loads.Plan(seconds=2), Path("homa.ko"))
+    before, after = text.split("insmod", 1)
+    for part, transport in ((before, "tcp"), (after, "homa")):
+        for server in streams.SERVERS:
+            for how in ("alone", "beside"):
+                assert part.count(f"STREAM {server.name} {transport} {how} ") == 1
+    assert "homa-streams on" not in before
+    for server in streams.SERVERS:
+        assert after.count(f"homa-streams on --program {server.comm} ") == 1
+
+
+def test_streams__lines_of_the_guest() -> None:
+    said = 'STREAM Go tcp alone {"count": 3, "p50_us": 1.5, "p99_us": 2.0}\nFAILED nginx\n'
+    done = streams._parse(said, "")
+    assert done.found == {("Go", "tcp", "alone"): {"count": 3, "p50_us": 1.5, "p99_us": 2.0}}
+    assert done.failed == ["FAILED nginx"]
+    with pytest.raises(VmError, match="nothing was measured"):
+        streams._parse("FAILED nginx\n", "")
 
 
 @dataclass

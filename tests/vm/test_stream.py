@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import RunGuest
 from taps import Tap, options, tap
 
-from lab.vm import Kernel
+from lab.vm import Kernel, Missing
+from lab.vm.bench import programs
 
 __all__ = ["tap"]
 
@@ -25,19 +24,11 @@ def test_stream__sockets_hosts_and_liars(kernel: Kernel, guest: RunGuest, tap: T
 
 
 def _go(folder: Path) -> list[Path]:
-    """The program in Go, static; nothing where there is no Go."""
-    go = shutil.which("go") or "/usr/local/go/bin/go"
-    if not os.access(go, os.X_OK):
+    """The program in Go; nothing where there is no Go."""
+    try:
+        return [programs.go_program(folder)]
+    except Missing:
         return []
-    made = folder / "gohttp"
-    source = Path(__file__).with_name("gohttp.go")
-    subprocess.run(
-        [go, "build", "-o", made, source],
-        env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-p=1", "GO111MODULE": "off"},
-        cwd=folder,
-        check=True,
-    )
-    return [made]
 
 
 def test_give__unmodified_programs(guest: RunGuest, tap: Tap, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""`./homa bench kernel icount|profile|rtt|rate|bulk|w4`: what is asked for, and the result."""
+"""`./homa bench kernel icount|profile|rtt|rate|bulk|w4|streams`: what is asked for, and the result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from lab.errors import LabError, UsageError
 from lab.vm import NAMES, Kernel, VmError, prepare
 from lab.vm.bench import hosts
 
-PARTS = ("icount", "profile", "rtt", "rate", "bulk", "w4")
+PARTS = ("icount", "profile", "rtt", "rate", "bulk", "w4", "streams")
+# The oldest has no hook that gives programs streams.
+_STREAMS_KERNEL = "6.12"
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Wish:
     """
 
     part: str
-    kernel: str = "6.1"
+    kernel: str = ""
     rounds: int = 5
     seconds: float = 1.0
     offloads: str = ""
@@ -37,7 +39,9 @@ def check(wish: Wish) -> None:
     """Refuse what cannot be meant."""
     if wish.part not in PARTS:
         raise UsageError(f"./homa bench kernel {wish.part or '...'}: use {', '.join(PARTS)}")
-    if wish.kernel not in NAMES:
+    if wish.part == "streams" and (wish.no_module or wish.kernel == "6.1"):
+        raise UsageError("streams: needs the module, and Linux 6.12 or newer")
+    if wish.kernel and wish.kernel not in NAMES:
         raise UsageError(f"--kernel {wish.kernel}: known are {', '.join(NAMES)}")
     if wish.offloads and wish.offloads not in hosts.OFFLOADS:
         raise UsageError(f"--offloads {wish.offloads}: known are {', '.join(hosts.OFFLOADS)}")
@@ -47,7 +51,7 @@ def check(wish: Wish) -> None:
 
 def main(wish: Wish) -> dict[str, object]:
     """Measure, print, and give the document for --json."""
-    from lab.vm.bench import report_counts, report_times
+    from lab.vm.bench import report_counts, report_streams, report_times
 
     shows: dict[str, Callable[[Wish, Kernel, Path | None], dict[str, object]]] = {
         "icount": report_counts.icount,
@@ -56,9 +60,11 @@ def main(wish: Wish) -> dict[str, object]:
         "rate": report_times.show,
         "bulk": report_times.show,
         "w4": report_times.show_w4,
+        "streams": report_streams.show,
     }
     try:
-        kernel = prepare(wish.kernel)
+        oldest = _STREAMS_KERNEL if wish.part == "streams" else "6.1"
+        kernel = prepare(wish.kernel or oldest)
         module = None if wish.no_module else hosts.module_for(kernel, wish.module)
         return {
             "what": wish.part,

@@ -73,7 +73,7 @@ class Loads:
         return found
 
 
-def _network(plan: Plan, buffer: int) -> str:
+def network(plan: Plan, buffer: int) -> str:
     """A bridge in namespace sw with a shaped port for each host."""
     text = "set -e\nip netns add sw\n"
     text += "ip -n sw link add br0 type bridge forward_delay 0 stp_state 0 mcast_snooping 0\n"
@@ -118,8 +118,8 @@ def _said(transport: str, place: str, host: int) -> str:
     )
 
 
-def _run(plan: Plan, transport: str, number: int, seed: int, denominators: str) -> str:
-    """All hosts client and server of each other; their results follow on lines of their own."""
+def nodes(plan: Plan, transport: str, number: int, seed: int, denominators: str = "") -> str:
+    """Start all hosts, client and server of each other; they begin at $start."""
     text = f"start=$(awk '{{print $1 + {_START_S}}}' /proc/uptime)\n"
     port = _PORT + number
     for n in range(1, plan.hosts + 1):
@@ -136,7 +136,12 @@ def _run(plan: Plan, transport: str, number: int, seed: int, denominators: str) 
             f"ip netns exec h{n} homa-bench {shlex.join(words)} --start-at mono:$start "
             f">/run/{transport}-{n}.log 2>&1 &\n"
         )
-    text += "wait\n"
+    return text
+
+
+def _run(plan: Plan, transport: str, number: int, seed: int, denominators: str) -> str:
+    """The hosts until their end; their results follow on lines of their own."""
+    text = nodes(plan, transport, number, seed, denominators) + "wait\n"
     for n in range(1, plan.hosts + 1):
         text += _said(transport, f"/run/{transport}-{n}", n)
     return text + _DROPS
@@ -157,9 +162,14 @@ def _idle(plan: Plan, transport: str, number: int, samples: int) -> str:
     )
 
 
-def _prepared(plan: Plan, buffer: int, module: Path | None) -> str:
+def prepared(plan: Plan, buffer: int, module: Path | None) -> str:
     """The network, and the module with its settings."""
-    text = _network(plan, buffer) + hosts.load(module)
+    return network(plan, buffer) + loaded(plan, module)
+
+
+def loaded(plan: Plan, module: Path | None) -> str:
+    """The module, if there is one, with its settings."""
+    text = hosts.load(module)
     settings = [f"link_mbps={plan.link_bps // 1_000_000}"]
     settings += [s for s in plan.homa_config.split(",") if s]
     for n in range(1, plan.hosts + 1) if module else ():
@@ -173,7 +183,7 @@ def _prepared(plan: Plan, buffer: int, module: Path | None) -> str:
 
 def script(plan: Plan, rounds: int, buffer: int, module: Path | None, denominators: str) -> str:
     """What the guest does: every transport once per round, the same arrivals for all."""
-    text = _prepared(plan, buffer, module) + _DROPS
+    text = prepared(plan, buffer, module) + _DROPS
     number = 0
     for turn in range(rounds):
         for transport in plan.transports:
@@ -227,7 +237,7 @@ def idle(
     kernel: Kernel, module: Path | None, plan: Plan, samples: int
 ) -> dict[str, list[Unloaded]]:
     """Round trips on the idle network, `samples` of each size, for each transport; one boot."""
-    text = _prepared(plan, buffer_bytes(plan.link_bps), module)
+    text = prepared(plan, buffer_bytes(plan.link_bps), module)
     for number, transport in enumerate(plan.transports):
         text += _idle(plan, transport, number, samples)
     seconds = len(plan.transports) * _IDLE_PATIENCE_S

@@ -36,6 +36,22 @@ def counting_plugin() -> Path:
     return _compiled("insn_count.so", [SOURCES / "insn_count.c"], words)
 
 
+def go_program(folder: Path) -> Path:
+    """gohttp, static, made in `folder`; Missing where there is no Go."""
+    go = shutil.which("go") or "/usr/local/go/bin/go"
+    if not os.access(go, os.X_OK):
+        raise Missing("Go is not installed")
+    made = folder / "gohttp"
+    done = subprocess.run(
+        [go, "build", "-o", str(made), str(SOURCES / "gohttp.go")],
+        env={**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "off"},
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise BuildFailed(f"gohttp: {done.stderr.strip()[-2000:]}")
+    return made
+
+
 def _compiled(name: str, sources: list[Path], words: list[str]) -> Path:
     compiler = os.environ.get("CC") or "cc"
     if not shutil.which(compiler.split()[0]):
