@@ -36,6 +36,8 @@ PROOFS = {
     "grant_queue": Proof("grant_queue", ("homa_grant_queue",), 9, 12),
     "grant_slots": Proof("grant", ("homa_grant_pkg", "homa_grant_slots"), 8, 14),
     "grant_window": Proof("grant", ("homa_grant_pkg", "homa_grant_window"), 12, 18),
+    "turns": Proof("lso", ("homa_turns",), 10, 14),
+    "frame_fifo": Proof("lso", ("homa_frame_fifo",), 8, 10),
 }
 
 

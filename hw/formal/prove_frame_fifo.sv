@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// homa_frame_fifo, with four places: what is offered stays until it is taken, what comes out is
+// each beat of each frame that has ended, once, in order and unchanged, and no other; a frame that
+// has ended is offered in the second cycle after that or sooner, once those before it are out. A
+// beat's number is free (`mark`), so what holds for it holds for each.
+module prove_frame_fifo (
+    input logic clk,
+    input logic rst,
+    input logic s_valid, s_last, s_abort, m_ready, s_keep,
+    input logic [7:0] s_data,
+    input logic [4:0] mark
+);
+  logic s_ready, m_valid, m_keep, m_last;
+  logic [7:0] m_data;
+  homa_frame_fifo #(.WIDTH(8), .DEPTH_BITS(2)) fifo (.*);
+
+  wire push = s_valid && s_ready, give = m_valid && m_ready;
+  logic begun, waits, late;
+  logic [9:0] m_shown, kept;
+  logic [4:0] written, whole, out, marked;  // beats of all frames, of those that have ended; given
+  initial begun = 0;
+  always_ff @(posedge clk) begin
+    begun <= 1;
+    marked <= mark;
+    waits <= !rst && m_valid && !m_ready;
+    m_shown <= {m_last, m_keep, m_data};
+    late <= !rst && whole != out && !m_valid;
+    if (push && written == mark) kept <= {s_last, s_keep, s_data};
+    if (rst) {written, whole, out} <= 0;
+    else begin
+      if (s_abort) written <= whole;
+      else written <= written + {4'd0, push};
+      if (push && s_last) whole <= written + 5'd1;
+      out <= out + {4'd0, give};
+    end
+  end
+
+  always_comb begin
+    if (!begun) assume (rst);
+    if (begun) assume (mark == marked);
+    assume (!(s_abort && s_valid));
+    if (begun && !rst) begin
+      if (waits) assert (m_valid && {m_last, m_keep, m_data} == m_shown);
+      if (m_valid) assert (whole != out);
+      if (give && out == mark) assert ({m_last, m_keep, m_data} == kept);
+      if (late) assert (m_valid);
+      assert (written - out <= 5);
+      if (written - out < 4) assert (s_ready);
+    end
+  end
+endmodule
