@@ -469,6 +469,7 @@ static int homak_diag_devs(struct sk_buff *skb, struct netlink_callback *cb)
 	struct homak_diag_dump d;
 	struct homak_dev *hdev;
 	u32 i, index = 0;
+	bool told;
 
 	homak_diag_begin(&d, skb, cb, HOMA_DIAG_DEVS);
 	rcu_read_lock();
@@ -476,7 +477,11 @@ static int homak_diag_devs(struct sk_buff *skb, struct netlink_callback *cb)
 		hlist_for_each_entry_rcu(hdev, &d.hnet->devs[i], node) {
 			if (index++ < d.at->index)
 				continue;
-			if (!homak_diag_dev(&d, hdev))
+			/* The engine's locks are those of softirqs, too. */
+			local_bh_disable();
+			told = homak_diag_dev(&d, hdev);
+			local_bh_enable();
+			if (!told)
 				goto out;
 			d.at->index = index;
 		}
