@@ -170,6 +170,7 @@ def reproduce(
     All that can be made, or NAMEs. The same command goes on where it was interrupted.
     """
     from lab.reproduce import items, run, saving
+    from lab.sim import profiled
     from lab.sim.figures.base import Options
 
     if quick and night:
@@ -179,10 +180,11 @@ def reproduce(
         if not item.figure:
             how = f"give {item.command} itself" if item.command else item.differs
             raise UsageError(f"'{item.name}' is not made from here: {how}")
-    where = run.place(Options(not night, seeds or 0), out)
     if list_only:
-        run.show_list(where)
+        run.show_list(run.place(Options(not night, seeds or 0), out))
         return
+    os.environ["HOMA_SIM"] = str(profiled.ensure(say))
+    where = run.place(Options(not night, seeds or 0), out)
     run.main(chosen, where, jobs or 0)
     if save:
         console().print(f"kept in {saving.keep(where.folder, not night)}", markup=False)

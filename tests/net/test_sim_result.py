@@ -102,6 +102,12 @@ def test_digest__follows_from_the_seed(protocol: str) -> None:
         words += ["--loss", "0.001"]
     digests = {seed: result("--seed", seed, *words)["sim"]["digest"] for seed in ("1", "2")}
     assert digests["1"] == result("--seed", "1", *words)["sim"]["digest"] != digests["2"]
+    # Compiled as one unit it is the same simulator.
+    apart = subprocess.run(
+        [BUILD / "tests" / "sim" / "sim_apart", "--seed", "1", *words, "--json", "-"],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert json.loads(apart.stdout)["sim"]["digest"] == digests["1"]
 
 
 def test_interrupt__gives_what_was_measured(tmp_path: Path) -> None:
