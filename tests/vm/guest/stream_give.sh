@@ -30,6 +30,15 @@ echo $$ >/run/cg/ours/inner/cgroup.procs
 exec "$@"
 EOF
 chmod +x /bin/give
+# till SERVER COMMAND...: again and again until it succeeds, as long as the server lives
+till() {
+	alive=$1
+	shift
+	until "$@"; do
+		kill -0 "$alive" || return
+		sleep 0.5
+	done
+}
 # over_homa COMMAND...: it makes connections over Homa, and none over TCP
 over_homa() {
 	was=$(metric "" host_stream_conns)
@@ -46,10 +55,7 @@ fetch() {
 	rm -f /run/got
 	"$@" httpd -f -p 127.0.0.1:$port -h /run/www &
 	server=$!
-	for i in 1 2 3 4 5 6 7 8 9; do
-		"$@" wget -q -O /run/got http://127.0.0.1:$port/file && break
-		sleep 1
-	done
+	till $server "$@" wget -q -O /run/got http://127.0.0.1:$port/file
 	kill $server
 	wait $server
 	cmp /run/www/file /run/got
@@ -72,13 +78,13 @@ expect "a file by HTTP" over_homa fetch 80 give
 expect "other programs have TCP" over_tcp fetch 81 env
 
 if command -v redis-server >/dev/null; then
+	redis_pongs() {
+		give redis-cli -h 127.0.0.1 ping 2>&1 | grep -q PONG
+	}
 	redis_answers() {
 		give redis-server --port 6379 --bind 127.0.0.1 --save "" >/run/redis.log 2>&1 &
 		server=$!
-		for i in 1 2 3 4 5 6 7 8 9; do
-			give redis-cli -h 127.0.0.1 ping 2>&1 | grep -q PONG && break
-			sleep 1
-		done
+		till $server redis_pongs
 		give redis-cli -h 127.0.0.1 set key value
 		give redis-cli -h 127.0.0.1 get key >/run/value 2>&1
 		give redis-benchmark -h 127.0.0.1 -q -n 2000 -c 10 -t set,get
@@ -111,10 +117,7 @@ if command -v nginx >/dev/null; then
 	nginx_serves() {
 		give nginx -c /run/ng/conf &
 		server=$!
-		for i in 1 2 3 4 5 6 7 8 9; do
-			give wget -q -O /run/got2 http://127.0.0.1:82/file && break
-			sleep 1
-		done
+		till $server give wget -q -O /run/got2 http://127.0.0.1:82/file
 		kill $server
 		wait $server
 		cat /run/ng/error
