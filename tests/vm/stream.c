@@ -114,11 +114,15 @@ void get(int fd, unsigned int seed, uint64_t from, uint64_t to, size_t step)
 
 void quiet(void)
 {
-	double end = now() + 60 * slowness();
+	int i;
 
-	while (socks_open() > 0 && now() < end)
+	/* Nothing ends this but the limit of the check, which shows what was said. */
+	for (i = 1; socks_open() > 0; i++) {
+		if (i % 1000 == 0)
+			fprintf(stderr, "%d sockets are left\n", socks_open());
 		usleep(20000);
-	CHECK(!socks_open(), "%d sockets are left", socks_open());
+	}
+	CHECK(!socks_open(), "it is not known how many sockets are left");
 }
 
 /* ---- bytes ---- */
@@ -186,12 +190,13 @@ static void bulk(void)
 static void many_short(void)
 {
 	struct link l = link_up(502);
-	struct flow up = { l.client, 5, 20000, 1 };
+	uint64_t bytes = slowness() > 1 ? 1000 : 20000;
+	struct flow up = { l.client, 5, bytes, 1 };
 	pthread_t thread;
 
 	CHECK(!pthread_create(&thread, NULL, pour, &up), "thread");
 	usleep(200000);
-	get(l.server, 5, 0, 20000, 777);
+	get(l.server, 5, 0, bytes, 777);
 	pthread_join(thread, NULL);
 	link_down(&l);
 	quiet();
@@ -277,7 +282,6 @@ static int serve(int port)
 
 static int client(int port, uint64_t bytes)
 {
-	double end = now() + 60;
 	union address a = address(family, server_ip, port);
 	struct flow up = { -1, 11, bytes, 100000 };
 	pthread_t thread;
@@ -288,7 +292,6 @@ static int client(int port, uint64_t bytes)
 		up.fd = stream_new(0);
 		if (!connect(up.fd, &a.sa, size_of(family)))
 			break;
-		CHECK(now() < end, "connect");
 		close(up.fd);
 		usleep(50000);
 	}
@@ -323,6 +326,7 @@ int main(int argc, char **argv)
 		return client(atoi(argv[4]), strtoull(argv[5], NULL, 10));
 	run_checks(checks, ARRAY_SIZE(checks), "stream: ", 120, argv + 4);
 	run_checks(stream_calls, stream_num_calls, "stream: ", 120, argv + 4);
+	run_checks(stream_ends, stream_num_ends, "stream: ", 120, argv + 4);
 	run_checks(stream_options, stream_num_options, "stream: ", 120, argv + 4);
 	run_checks(stream_hostile, stream_num_hostile, "stream: ", 120, argv + 4);
 	print_plan();

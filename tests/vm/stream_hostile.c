@@ -6,35 +6,7 @@
 #include <endian.h>
 #include "vm_stream.h"
 
-struct hdr {
-	uint16_t magic;
-	uint8_t version, kind;
-	uint16_t flags, status;
-	uint32_t key, zero;
-	uint64_t secret, offset, edge;
-} __attribute__((packed));
-
-struct open {
-	uint32_t key, zero;
-	uint64_t secret;
-} __attribute__((packed));
-
-enum { OPEN = 1, DATA, ANSWER };
-enum { FIN = 1, RESET };
-#define HDR 40u
-#define OURS 0x123456789abcdef0ull
-
-/* One end of a stream by hand. */
-struct liar {
-	struct sock s;
-	union address to;
-	unsigned char buf[100000];
-	struct hdr *hdr;
-	uint32_t key;
-	uint64_t secret, edge;
-};
-
-static struct liar *liar_new(int port)
+struct liar *liar_new(int port)
 {
 	struct liar *l = calloc(1, sizeof(*l));
 	int on = 1;
@@ -47,14 +19,14 @@ static struct liar *liar_new(int port)
 	return l;
 }
 
-static void liar_end(struct liar *l)
+void liar_end(struct liar *l)
 {
 	close_sock(&l->s);
 	free(l);
 }
 
 /* Sends a message of @size bytes; the answer's status, -1: it failed, -2: it is no answer. */
-static int ask(struct liar *l, size_t size)
+int liar_ask(struct liar *l, size_t size)
 {
 	uint64_t id =
 		request(&l->s, &l->to, l->buf, size, 0, HOMA_SENDMSG_PRIVATE);
@@ -77,7 +49,7 @@ static int ask(struct liar *l, size_t size)
 	return ntohs(answer->status);
 }
 
-static void header(struct liar *l, uint8_t kind, uint16_t flags)
+void liar_header(struct liar *l, uint8_t kind, uint16_t flags)
 {
 	memset(l->hdr, 0, HDR);
 	l->hdr->magic = htons(0x4853);
@@ -91,25 +63,25 @@ static int liar_open(struct liar *l)
 {
 	struct open *open = (struct open *)(l->hdr + 1);
 
-	header(l, OPEN, 0);
+	liar_header(l, OPEN, 0);
 	memset(open, 0, sizeof(*open));
-	open->key = htonl(7);
-	open->secret = htobe64(OURS);
-	return ask(l, HDR + sizeof(*open));
+	open->key = htonl(OURS_KEY);
+	open->secret = htobe64(OURS_SECRET);
+	return liar_ask(l, HDR + sizeof(*open));
 }
 
 /* Bytes [@from, @from + @n) of stream 1. */
-static int data(struct liar *l, uint64_t from, size_t n, uint16_t flags)
+int liar_data(struct liar *l, uint64_t from, size_t n, uint16_t flags)
 {
 	size_t i;
 
-	header(l, DATA, flags);
+	liar_header(l, DATA, flags);
 	l->hdr->key = l->key;
 	l->hdr->secret = l->secret;
 	l->hdr->offset = htobe64(from);
 	for (i = 0; i < n; i++)
 		l->buf[HDR + i] = byte_of(1, from + i);
-	return ask(l, HDR + n);
+	return liar_ask(l, HDR + n);
 }
 
 /* A liar that is connected, and what accept() gave. */
@@ -131,34 +103,34 @@ static void nonsense(void)
 
 	/* Too short, and too long. */
 	memset(l->buf, 0, sizeof(l->buf));
-	CHECK(ask(l, 1) == EPROTO, "short");
-	CHECK(ask(l, HDR) == EPROTO, "zeros");
-	CHECK(ask(l, 90000) == EPROTO, "long");
-	header(l, OPEN, 0);
-	CHECK(ask(l, HDR) == EPROTO, "OPEN without an end");
-	CHECK(ask(l, HDR + 15) == EPROTO, "OPEN cut off");
-	CHECK(ask(l, HDR + 17) == EPROTO, "OPEN too long");
+	CHECK(liar_ask(l, 1) == EPROTO, "short");
+	CHECK(liar_ask(l, HDR) == EPROTO, "zeros");
+	CHECK(liar_ask(l, 90000) == EPROTO, "long");
+	liar_header(l, OPEN, 0);
+	CHECK(liar_ask(l, HDR) == EPROTO, "OPEN without an end");
+	CHECK(liar_ask(l, HDR + 15) == EPROTO, "OPEN cut off");
+	CHECK(liar_ask(l, HDR + 17) == EPROTO, "OPEN too long");
 	l->hdr->version = 2;
-	CHECK(ask(l, HDR + 16) == EPROTO, "another version");
-	header(l, OPEN, 0);
+	CHECK(liar_ask(l, HDR + 16) == EPROTO, "another version");
+	liar_header(l, OPEN, 0);
 	l->hdr->edge = htobe64(~0ull);
-	CHECK(ask(l, HDR + 16) == EPROTO, "an edge that wraps");
-	header(l, 9, 0);
-	CHECK(ask(l, HDR + 16) == EPROTO, "an unknown kind");
-	header(l, ANSWER, 0);
-	CHECK(ask(l, HDR) == EPROTO, "an answer as a request");
+	CHECK(liar_ask(l, HDR + 16) == EPROTO, "an edge that wraps");
+	liar_header(l, 9, 0);
+	CHECK(liar_ask(l, HDR + 16) == EPROTO, "an unknown kind");
+	liar_header(l, ANSWER, 0);
+	CHECK(liar_ask(l, HDR) == EPROTO, "an answer as a request");
 	for (i = 0; i < 2000; i++) {
 		size_t n = 1 + rng_below(&seed, 200), at;
 
 		for (at = 0; at < n; at++)
 			l->buf[at] = (unsigned char)rng_next(&seed);
 		if (i % 2 && n >= HDR) {
-			header(l, (uint8_t)(1 + rng_below(&seed, 4)),
-			       (uint16_t)rng_below(&seed, 4));
+			liar_header(l, (uint8_t)(1 + rng_below(&seed, 4)),
+				    (uint16_t)rng_below(&seed, 4));
 			l->hdr->key = htonl(rng_below(&seed, 5));
 			l->hdr->offset = rng_next(&seed);
 		}
-		ask(l, n);
+		liar_ask(l, n);
 	}
 	CHECK(metric("host_stream_bad") > 1000, "not counted");
 	liar_end(l);
@@ -173,18 +145,18 @@ static void guesses(void)
 	uint64_t secret = l->secret;
 	uint32_t key = l->key;
 
-	CHECK(data(l, 0, 10, 0) == 0, "the right secret");
+	CHECK(liar_data(l, 0, 10, 0) == 0, "the right secret");
 	l->secret = secret ^ htobe64(1);
-	CHECK(data(l, 10, 10, 0) == ECONNRESET, "a wrong secret");
-	CHECK(data(l, 10, 0, RESET) == ECONNRESET, "a wrong secret");
+	CHECK(liar_data(l, 10, 10, 0) == ECONNRESET, "a wrong secret");
+	CHECK(liar_data(l, 10, 0, RESET) == ECONNRESET, "a wrong secret");
 	l->secret = secret;
 	l->key = key ^ htonl(1 << 20);
-	CHECK(data(l, 10, 10, 0) == ECONNRESET, "a wrong key");
+	CHECK(liar_data(l, 10, 10, 0) == ECONNRESET, "a wrong key");
 	l->key = 0;
-	CHECK(data(l, 10, 10, 0) == ECONNRESET, "key 0");
+	CHECK(liar_data(l, 10, 10, 0) == ECONNRESET, "key 0");
 	l->key = key;
 	/* The connection has not noticed. */
-	CHECK(data(l, 10, 10, 0) == 0, "the right secret");
+	CHECK(liar_data(l, 10, 10, 0) == 0, "the right secret");
 	get(fd, 1, 0, 20, 20);
 	close(fd);
 	liar_end(l);
@@ -199,29 +171,29 @@ static int lie(struct liar *l, int which)
 
 	switch (which) {
 	case 0:
-		return data(l, l->edge, 1, 0);
+		return liar_data(l, l->edge, 1, 0);
 	case 1:
-		return data(l, l->edge - 10, 11, 0);
+		return liar_data(l, l->edge - 10, 11, 0);
 	case 2:
-		return data(l, ~0ull, 10, 0);
+		return liar_data(l, ~0ull, 10, 0);
 	case 3:
-		return data(l, 1ull << 63, 10, 0);
+		return liar_data(l, 1ull << 63, 10, 0);
 	case 4:
-		CHECK(data(l, 0, 10, FIN) == 0, "the end");
-		return data(l, 10, 1, 0);
+		CHECK(liar_data(l, 0, 10, FIN) == 0, "the end");
+		return liar_data(l, 10, 1, 0);
 	case 5:
-		CHECK(data(l, 0, 10, FIN) == 0, "the end");
-		return data(l, 0, 5, FIN);
+		CHECK(liar_data(l, 0, 10, FIN) == 0, "the end");
+		return liar_data(l, 0, 5, FIN);
 	case 6:
-		CHECK(data(l, 0, 10, 0) == 0, "bytes");
-		return data(l, 0, 5, FIN);
+		CHECK(liar_data(l, 0, 10, 0) == 0, "bytes");
+		return liar_data(l, 0, 5, FIN);
 	case 7:
-		CHECK(data(l, 20, 10, 0) == 0, "bytes behind a gap");
-		return data(l, 0, 25, FIN);
+		CHECK(liar_data(l, 20, 10, 0) == 0, "bytes behind a gap");
+		return liar_data(l, 0, 25, FIN);
 	default:
 		/* more gaps than anybody has */
 		for (i = 0; i < 100 && !rc; i++)
-			rc = data(l, 2 + (uint64_t)i * 2, 1, 0);
+			rc = liar_data(l, 2 + (uint64_t)i * 2, 1, 0);
 		CHECK(i > 60 && i < 100, "%d gaps", i);
 		return rc;
 	}
@@ -243,7 +215,7 @@ static void lies(void)
 			n = recv(fd, buf, sizeof(buf), 0);
 		} while (n > 0);
 		CHECK(n == -1 || i == 4 || i == 5, "lie %d: no error", i);
-		CHECK(data(l, 0, 1, 0) == ECONNRESET, "lie %d: not over", i);
+		CHECK(liar_data(l, 0, 1, 0) == ECONNRESET, "lie %d: not over", i);
 		close(fd);
 		liar_end(l);
 	}
@@ -259,20 +231,20 @@ static void disorder(void)
 	struct liar *l = liar_up(listener, 603, &fd);
 	uint64_t seed = 3;
 
-	CHECK(data(l, 100, 50, 0) == 0, "second");
-	CHECK(data(l, 120, 80, 0) == 0, "overlap");
-	CHECK(data(l, 50, 60, 0) == 0, "overlap");
+	CHECK(liar_data(l, 100, 50, 0) == 0, "second");
+	CHECK(liar_data(l, 120, 80, 0) == 0, "overlap");
+	CHECK(liar_data(l, 50, 60, 0) == 0, "overlap");
 	CHECK(recv(fd, l->buf, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN,
 	      "bytes behind a gap");
-	CHECK(data(l, 0, 70, 0) == 0, "first");
-	CHECK(data(l, 0, 70, 0) == 0, "again");
+	CHECK(liar_data(l, 0, 70, 0) == 0, "first");
+	CHECK(liar_data(l, 0, 70, 0) == 0, "again");
 	get(fd, 1, 0, 200, 200);
-	CHECK(data(l, 0, 70, 0) == 0, "again, when it was read");
+	CHECK(liar_data(l, 0, 70, 0) == 0, "again, when it was read");
 	for (i = 0; i < 300; i++)
-		CHECK(data(l, 200 + rng_below(&seed, 30000),
-			   1 + rng_below(&seed, 1300), 0) != -2,
+		CHECK(liar_data(l, 200 + rng_below(&seed, 30000),
+				1 + rng_below(&seed, 1300), 0) != -2,
 		      "no answer");
-	CHECK(data(l, 200, 32000, FIN) == 0, "all");
+	CHECK(liar_data(l, 200, 32000, FIN) == 0, "all");
 	get(fd, 1, 200, 32200, 5000);
 	CHECK(recv(fd, l->buf, 1, 0) == 0, "end");
 	close(fd);
@@ -324,7 +296,7 @@ static void wrong_answers(void)
 		CHECK(!send_raw(s.fd, &s.from, s.from_size, answer, sizes[i],
 				&args, 0),
 		      "answer");
-		CHECK(poll(&p, 1, 20000) == 1, "poll");
+		CHECK(poll(&p, 1, -1) == 1, "poll");
 		CHECK(!getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) &&
 			      error == ECONNREFUSED,
 		      "%d: error %d", i, error);
@@ -357,7 +329,7 @@ static void wrong_errors(void)
 		args.id = s.args.id;
 		CHECK(!send_raw(s.fd, &s.from, s.from_size, "", 0, &args, 0),
 		      "rejection");
-		CHECK(poll(&p, 1, 20000) == 1, "poll");
+		CHECK(poll(&p, 1, -1) == 1, "poll");
 		CHECK(!getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) &&
 			      error == ECONNREFUSED,
 		      "%d: error %d", errors[i], error);
@@ -376,11 +348,13 @@ static void mute(void)
 
 	for (i = 0; i < 6; i++) {
 		for (upto = at + 256 * 1024; at < upto; at += 32768)
-			CHECK(data(l, at, 32768, 0) == 0, "data at %llu",
+			CHECK(liar_data(l, at, 32768, 0) == 0, "data at %llu",
 			      (unsigned long long)at);
 		get(fd, 1, upto - 256 * 1024, upto, 70000);
 	}
-	while (readable(l->s.fd, 300) && receive(&l->s, 0, MSG_DONTWAIT) >= 0)
+	/* The first may take as long as it likes. */
+	while (readable(l->s.fd, n ? 300 : -1) &&
+	       receive(&l->s, 0, MSG_DONTWAIT) >= 0)
 		n++;
 	CHECK(n == 1, "%d requests", n);
 	close(fd);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Options of stream sockets over Homa, as programs for TCP set and read them. */
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -39,7 +40,6 @@ static void options_of_tcp(void)
 	static const struct {
 		int level, name, good, bad;
 	} known[] = {
-		{ IPPROTO_TCP, TCP_NODELAY, 0, -1 },
 		{ IPPROTO_TCP, TCP_KEEPIDLE, 7, 0 },
 		{ IPPROTO_TCP, TCP_KEEPINTVL, 8, 32768 },
 		{ IPPROTO_TCP, TCP_KEEPCNT, 9, 128 },
@@ -49,7 +49,6 @@ static void options_of_tcp(void)
 		{ IPPROTO_TCP, TCP_MAXSEG, 1000, 87 },
 		{ IPPROTO_TCP, TCP_FASTOPEN, 64, -1 },
 		{ IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1, 2 },
-		{ IPPROTO_IP, IP_TOS, 16, 256 },
 	};
 	struct link l = { .listener = stream_listen(518, 8) };
 	int n, byte = 0;
@@ -95,6 +94,67 @@ static void options_of_tcp(void)
 	quiet();
 }
 
+/* An option and a value, on a socket of TCP and on ours: the same error, and the same is read. */
+static void same_option(int tcp, int ours, int level, int name, int value,
+			socklen_t size)
+{
+	int errors[2], fds[2] = { tcp, ours }, i, is[2] = { -1, -1 };
+	socklen_t sizes[2] = { size, size };
+
+	for (i = 0; i < 2; i++) {
+		errors[i] = setsockopt(fds[i], level, name, &value, size) ?
+				    errno :
+				    0;
+		CHECK(!getsockopt(fds[i], level, name, &is[i], &sizes[i]),
+		      "option %d of level %d", name, level);
+	}
+	CHECK(errors[0] == errors[1],
+	      "option %d of level %d, %d in %u bytes: TCP has error %d, we %d",
+	      name, level, value, size, errors[0], errors[1]);
+	/* How large a segment is by default is TCP's own. */
+	if (errors[0] || name == TCP_MAXSEG)
+		return;
+	CHECK(is[0] == is[1] && sizes[0] == sizes[1],
+	      "option %d of level %d, %d in %u bytes: TCP reads %d in %u, we %d in %u",
+	      name, level, value, size, is[0], sizes[0], is[1], sizes[1]);
+}
+
+static void as_with_tcp(void)
+{
+	static const int names[][2] = {
+		{ IPPROTO_TCP, TCP_NODELAY },
+		{ IPPROTO_TCP, TCP_CORK },
+		{ IPPROTO_TCP, TCP_KEEPIDLE },
+		{ IPPROTO_TCP, TCP_KEEPINTVL },
+		{ IPPROTO_TCP, TCP_KEEPCNT },
+		{ IPPROTO_TCP, TCP_SYNCNT },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT },
+		{ IPPROTO_TCP, TCP_MAXSEG },
+		{ IPPROTO_IP, IP_TOS },
+		{ IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT },
+		{ IPPROTO_IPV6, IPV6_TCLASS },
+	};
+	static const int values[] = { INT_MIN, -1,  0,	 1,	2,     3,
+				      5,       87,  88,	 127,	128,   252,
+				      255,     256, 300, 32767, 32768, INT_MAX };
+	int tcp = socket(family, SOCK_STREAM, IPPROTO_TCP), ours = stream_new(0);
+	size_t i, j;
+
+	CHECK(tcp >= 0, "TCP");
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (names[i][0] == IPPROTO_IPV6 && family != AF_INET6)
+			continue;
+		for (j = 0; j < ARRAY_SIZE(values); j++)
+			same_option(tcp, ours, names[i][0], names[i][1],
+				    values[j], sizeof(int));
+		same_option(tcp, ours, names[i][0], names[i][1], 8, 1);
+		same_option(tcp, ours, names[i][0], names[i][1], 8, 3);
+	}
+	close(tcp);
+	close(ours);
+	quiet();
+}
+
 static void congestion(void)
 {
 	int fd = stream_new(0);
@@ -123,6 +183,38 @@ static struct tcp_info info_of(int fd)
 	return info;
 }
 
+/* A length that is short, long or nonsense: no byte behind it is written, and none of it is what
+ * the kernel's stack happened to have. */
+static void info_short(int fd)
+{
+	unsigned char all[1024], again[1024];
+	socklen_t most = sizeof(all), size, is;
+	size_t i;
+
+	memset(all, 0xee, sizeof(all));
+	CHECK(!getsockopt(fd, IPPROTO_TCP, TCP_INFO, all, &most), "TCP_INFO");
+	for (i = most; i < sizeof(all); i++)
+		CHECK(all[i] == 0xee, "byte %zu", i);
+	for (size = 0; size <= most; size++) {
+		memset(again, 0xee, sizeof(again));
+		is = size;
+		CHECK(!getsockopt(fd, IPPROTO_TCP, TCP_INFO, again, &is) &&
+			      is == size,
+		      "%u of %u bytes", is, size);
+		CHECK(!memcmp(all, again, size), "other bytes");
+		for (i = size; i < sizeof(again); i++)
+			CHECK(again[i] == 0xee, "byte %zu", i);
+	}
+	is = (socklen_t)-1;
+	FAILS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, all, &is), EINVAL);
+	FAILS(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, all, &is), EINVAL);
+	FAILS(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, all, (socklen_t)-1),
+	      EINVAL);
+	is = 4;
+	FAILS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, NULL, &is), EFAULT);
+	FAILS(getsockopt(fd, IPPROTO_TCP, TCP_INFO, all, NULL), EFAULT);
+}
+
 /* TCP_INFO says how far a connection is, in TCP's words. */
 static void info(void)
 {
@@ -140,6 +232,7 @@ static void info(void)
 	CHECK(!getsockopt(l.client, IPPROTO_TCP, TCP_INFO, &state, &size) &&
 		      size == 1 && state == TCP_ESTABLISHED,
 	      "its first byte");
+	info_short(l.client);
 	shutdown(l.client, SHUT_WR);
 	CHECK(recv(l.server, &c, 1, 0) == 0, "end");
 	CHECK(info_of(l.server).tcpi_state == TCP_CLOSE_WAIT, "half closed");
@@ -151,6 +244,7 @@ static void info(void)
 const struct check stream_options[] = {
 	{ "options", options },
 	{ "options of TCP are kept and inherited", options_of_tcp },
+	{ "options have TCP's bounds", as_with_tcp },
 	{ "there is one way to avoid congestion", congestion },
 	{ "TCP_INFO says how far a connection is", info },
 };

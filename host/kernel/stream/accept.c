@@ -94,18 +94,23 @@ static void homak_accept_conn(const struct sock *listener, struct sock *sk,
 	sk->sk_rcvtimeo = listener->sk_rcvtimeo;
 	sk->sk_sndtimeo = listener->sk_sndtimeo;
 	sk->sk_ipv6only = listener->sk_ipv6only;
+	sk->sk_rcvlowat = READ_ONCE(listener->sk_rcvlowat);
+	sk->sk_lingertime = READ_ONCE(listener->sk_lingertime);
+	sock_valbool_flag(sk, SOCK_LINGER, sock_flag(listener, SOCK_LINGER));
 	memcpy(stream->options, homak_stream(listener)->options,
 	       sizeof(stream->options));
 	sock_valbool_flag(sk, SOCK_KEEPOPEN, sock_flag(listener, SOCK_KEEPOPEN));
 	homak_carrier_get(conn->carrier);
 	smp_store_release(&stream->carrier, conn->carrier);
 	smp_store_release(&stream->conn, conn);
+	WRITE_ONCE(conn->idle, (u32)stream->options[HOMAK_OPTION_IDLE]);
 	spin_lock(&conn->lock);
 	conn->sk = sk;
 	if (conn->state == HOMAK_CONN_DEAD)
 		sk->sk_err = conn->error;
 	spin_unlock(&conn->lock);
 	homak_stream_connected(sk);
+	homak_stream_keepalive(sk, sock_flag(sk, SOCK_KEEPOPEN));
 }
 
 static int homak_accept_locked(struct sock *sk, struct sock *made, int flags)

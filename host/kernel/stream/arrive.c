@@ -174,8 +174,10 @@ static int homak_data_note(struct homak_conn *conn,
 	spin_lock(&conn->lock);
 	before = conn->ring.next;
 	ended = homak_conn_at_end(conn);
+	/* If it was closed meanwhile, the bytes are gone. */
 	if (from < to)
-		err = homak_ring_note(&conn->ring, from, to);
+		err = conn->closed ? -ECONNRESET :
+				     homak_ring_note(&conn->ring, from, to);
 	if (!err && be16_to_cpu(hdr->flags) & HOMAK_STREAM_FIN) {
 		conn->fin_known = true;
 		conn->fin = to;
@@ -189,6 +191,20 @@ static int homak_data_note(struct homak_conn *conn,
 	answer->edge = cpu_to_be64(homak_conn_edge(conn));
 	spin_unlock(&conn->lock);
 	return err;
+}
+
+/* The work item writes to the ring no more. Who has closed the connection meanwhile has left it
+ * to this thread to free what was written. */
+static void homak_data_filled(struct homak_conn *conn)
+{
+	bool closed;
+
+	spin_lock(&conn->lock);
+	conn->filling = false;
+	closed = conn->closed;
+	spin_unlock(&conn->lock);
+	if (closed)
+		homak_ring_end(&conn->ring);
 }
 
 /* Takes a request's bytes. Returns 0 or an error for the peer. */
@@ -205,6 +221,7 @@ static int homak_data_take(struct homak_conn *conn, const struct homak_carried *
 	err = homak_data_check(conn, hdr, from, to);
 	/* This thread alone moves @next. */
 	begin = max(from, conn->ring.next);
+	conn->filling = !err && begin < to;
 	spin_unlock(&conn->lock);
 	if (err)
 		return err;
@@ -215,6 +232,7 @@ static int homak_data_take(struct homak_conn *conn, const struct homak_carried *
 						  HOMAK_STREAM_HDR +
 							  (u32)(begin - from),
 						  &conn->ring, begin);
+		homak_data_filled(conn);
 		if (err)
 			return err;
 	}
@@ -336,16 +354,16 @@ static u32 homak_answered(struct homak_conn *conn, u64 cookie,
 static bool homak_opened(struct homak_conn *conn,
 			 const struct homak_stream_open *open)
 {
-	bool closed;
+	bool unwanted;
 
 	spin_lock(&conn->lock);
 	conn->peer_key = be32_to_cpu(open->key);
 	conn->peer_secret = be64_to_cpu(open->secret);
 	if (conn->state == HOMAK_CONN_OPENING)
 		WRITE_ONCE(conn->state, HOMAK_CONN_LIVE);
-	closed = conn->closed;
+	unwanted = conn->closed || conn->state == HOMAK_CONN_DEAD;
 	spin_unlock(&conn->lock);
-	return closed;
+	return unwanted;
 }
 
 static void homak_arrived_answer(struct homak_carrier *carrier,
@@ -378,7 +396,9 @@ static void homak_arrived_answer(struct homak_carrier *carrier,
 	homak_conn_wake(conn, wake);
 	if (over)
 		homak_conn_kill(conn);
-	else if (homak_cookie_flags(cookie) & HOMAK_COOKIE_EDGE)
+	else if (homak_cookie_flags(cookie) &
+		 (HOMAK_COOKIE_EDGE | HOMAK_COOKIE_OPEN))
+		/* The peer's bytes may have come, and been read, before its answer to OPEN. */
 		homak_say_edge(conn);
 	homak_conn_put(conn);
 }

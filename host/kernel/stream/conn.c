@@ -74,17 +74,30 @@ void homak_conn_kill(struct homak_conn *conn)
 	homak_conn_put(conn);
 }
 
-void homak_conn_delay(struct homak_conn *conn, unsigned long delay)
+/* Has the timer fire after @delay jiffies, if the socket is closed or not as @closed says. */
+static void homak_conn_timer(struct homak_conn *conn, unsigned long delay,
+			     bool closed)
 {
 	bool queued;
 
 	refcount_inc(&conn->ref);
 	spin_lock(&conn->lock);
 	/* homak_conn_kill() stops a timer that is set before. */
-	queued = !conn->killed && homak_carrier_delay(&conn->timer, delay);
+	queued = !conn->killed && conn->closed == closed &&
+		 homak_carrier_delay(&conn->timer, delay);
 	spin_unlock(&conn->lock);
 	if (!queued)
 		homak_conn_put(conn);
+}
+
+void homak_conn_delay(struct homak_conn *conn, unsigned long delay)
+{
+	homak_conn_timer(conn, delay, false);
+}
+
+void homak_conn_expire(struct homak_conn *conn, unsigned long delay)
+{
+	homak_conn_timer(conn, delay, true);
 }
 
 /* ---- telling ---- */
@@ -117,12 +130,13 @@ void homak_conn_wake(struct homak_conn *conn, u32 what)
 	sock_put(sk);
 }
 
-void homak_conn_break(struct homak_conn *conn, int error)
+/* Ends the connection if it is in one of @states, which are bits; returns whether it was. */
+static bool homak_conn_break_in(struct homak_conn *conn, u32 states, int error)
 {
 	bool first;
 
 	spin_lock(&conn->lock);
-	first = conn->state != HOMAK_CONN_DEAD;
+	first = BIT(conn->state) & states;
 	if (first) {
 		conn->error = error;
 		if (conn->sk)
@@ -133,6 +147,18 @@ void homak_conn_break(struct homak_conn *conn, int error)
 	spin_unlock(&conn->lock);
 	if (first)
 		homak_conn_wake(conn, HOMAK_WAKE_ALL);
+	return first;
+}
+
+void homak_conn_break(struct homak_conn *conn, int error)
+{
+	homak_conn_break_in(conn, BIT(HOMAK_CONN_OPENING) | BIT(HOMAK_CONN_LIVE),
+			    error);
+}
+
+bool homak_conn_give_up(struct homak_conn *conn, int error)
+{
+	return homak_conn_break_in(conn, BIT(HOMAK_CONN_OPENING), error);
 }
 
 u32 homak_conn_room(const struct homak_conn *conn, u32 sndbuf)

@@ -79,6 +79,7 @@ struct homak_ring {
 /** homak_ring_start() - makes a ring for @window bytes, which @payer pays for. */
 void homak_ring_start(struct homak_ring *ring, struct homak_sock *payer,
 		      u32 window);
+/** homak_ring_end() - frees all memory; where the stream is the ring still knows. */
 void homak_ring_end(struct homak_ring *ring);
 /** homak_ring_pages() - provides memory for the bytes [@from, @to), which lie in the window; 0
  *  or -ENOMEM. Only the work item calls it. */
@@ -197,6 +198,7 @@ int homak_carry_to_ring(const struct homak_carried *m, u32 at,
  * @more: the bytes that follow the header; NULL if none do.
  * @n: the number of bytes of @more.
  * @local: where to write the address of ours that the request leaves from; or NULL.
+ * @told: homak_conn.told as it was before this request, should it not be sent.
  */
 struct homak_ask {
 	struct homa_addr peer;
@@ -206,6 +208,7 @@ struct homak_ask {
 	struct iov_iter *more;
 	u32 n;
 	struct in6_addr *local;
+	u64 told;
 };
 
 /** homak_carry_ask() - sends a request; 0, -ENOBUFS (try again a little later) or another
@@ -246,6 +249,7 @@ enum homak_conn_state {
  * @error: why a dead connection has failed, a positive errno; 0 once the program was told.
  * @closed: true if the program has closed the socket. The connection then goes as soon as all
  *	requests are answered.
+ * @filling: true while the work item writes to @ring, which it does unlocked.
  * @killed: true if homak_carrier.conns does not have it any more.
  * @peer_key: the key of the connection at the other end.
  * @peer_secret: the secret of the connection at the other end.
@@ -265,8 +269,9 @@ enum homak_conn_state {
  * @idle: the time after which an idle peer is asked whether it is there, in s. Written under
  *	lock_sock(), read without a lock.
  * @timer: a timer with three purposes (homak_say_timer()): it ends a connection that was closed
- *	and gets no answers, asks an idle peer whether it is there (SO_KEEPALIVE), and lets a
- *	socket that could not send for want of memory try again.
+ *	and gets no answers, asks an idle peer whether it is there (SO_KEEPALIVE), and tries again
+ *	what could not be sent for want of memory: bytes, and the offset up to which the peer may
+ *	send.
  * @rcu: delays the freeing of the memory until no reader under RCU looks at it any more.
  */
 struct homak_conn {
@@ -282,6 +287,7 @@ struct homak_conn {
 	u8 state;
 	int error;
 	bool closed;
+	bool filling;
 	bool killed;
 	u32 peer_key;
 	u64 peer_secret;
@@ -314,8 +320,11 @@ void homak_conn_put(struct homak_conn *conn);
 void homak_conn_kill(struct homak_conn *conn);
 
 /** homak_conn_delay() - has the timer fire after @delay jiffies, with a reference; not if the
- *  connection was taken out. */
+ *  connection was taken out or its socket is closed. */
 void homak_conn_delay(struct homak_conn *conn, unsigned long delay);
+/** homak_conn_expire() - as homak_conn_delay(), if the socket is closed: the timer then ends the
+ *  connection, and nobody puts it off. */
+void homak_conn_expire(struct homak_conn *conn, unsigned long delay);
 
 /* Bits for homak_conn_wake(): which threads at the connection's socket are woken. */
 enum {
@@ -328,6 +337,8 @@ enum {
 void homak_conn_wake(struct homak_conn *conn, u32 what);
 /** homak_conn_break() - ends the connection with @error, a positive errno. */
 void homak_conn_break(struct homak_conn *conn, int error);
+/** homak_conn_give_up() - does that if the connection is still being opened; false: it is not. */
+bool homak_conn_give_up(struct homak_conn *conn, int error);
 /** homak_conn_dead() - has it been ended? If so the caller sees its socket's error and all bytes
  *  that came before. */
 static inline bool homak_conn_dead(const struct homak_conn *conn)
@@ -353,6 +364,9 @@ u32 homak_conn_room(const struct homak_conn *conn, u32 sndbuf);
 /* The time after which an idle peer is asked whether it is there, unless TCP_KEEPIDLE says
  * another, in s. */
 #define HOMAK_KEEPALIVE 60
+/* The time after which something is tried again that could not be sent for want of memory, in
+ * jiffies. */
+#define HOMAK_SAY_LATER (HZ / 50 + 1)
 
 /* Flags of a cookie beside HOMAK_STREAM_FLAGS, which say what the request was. */
 #define HOMAK_COOKIE_OPEN 4 /* it is an OPEN */
@@ -391,10 +405,11 @@ int homak_say_open(struct homak_conn *conn);
 int homak_say_bytes(struct homak_conn *conn, struct iov_iter *from, u32 n);
 /** homak_say() - sends a request without payload, with @flags (FIN, RESET). */
 void homak_say(struct homak_conn *conn, u16 flags);
-/** homak_say_edge() - tells the peer that there is room again, if it could wait for that. */
+/** homak_say_edge() - tells the peer that there is room again, if it could wait for that. If that
+ *  cannot be sent now, the timer tries again. */
 void homak_say_edge(struct homak_conn *conn);
-/** homak_say_close() - the connection has no socket any more: sends what has to be said and
- *  lets it end. @reset: bytes are lost. */
+/** homak_say_close() - the connection has no socket any more: frees what nobody will read, sends
+ *  what has to be said and lets it end. @reset: bytes are lost. */
 void homak_say_close(struct homak_conn *conn, bool reset);
 
 /* ---- arrive.c ---- */
@@ -467,7 +482,7 @@ void homak_stream_unlisten(struct homak_stream *stream);
 /* move.c */
 /** homak_stream_connected() - the socket has a connection that is open. */
 void homak_stream_connected(struct sock *sk);
-/** homak_stream_keepalive() - SO_KEEPALIVE was set to @on. */
+/** homak_stream_keepalive() - SO_KEEPALIVE is @on: an idle peer is asked from now on. */
 void homak_stream_keepalive(struct sock *sk, int on);
 int homak_stream_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
 int homak_stream_recvmsg(struct socket *sock, struct msghdr *msg, size_t len,

@@ -13,18 +13,14 @@ void homak_stream_connected(struct sock *sk)
 		return;
 	stream->connected = true;
 	sk->sk_state = TCP_ESTABLISHED;
-	WRITE_ONCE(stream->conn->idle, (u32)stream->options[HOMAK_OPTION_IDLE]);
-	homak_stream_keepalive(sk, sock_flag(sk, SOCK_KEEPOPEN));
 }
 
 void homak_stream_keepalive(struct sock *sk, int on)
 {
-	struct homak_stream *stream = homak_stream(sk);
+	struct homak_conn *conn = homak_stream(sk)->conn;
 
-	if (on && stream->connected)
-		homak_conn_delay(stream->conn,
-				 (unsigned long)READ_ONCE(stream->conn->idle) *
-					 HZ);
+	if (on && conn)
+		homak_conn_delay(conn, (unsigned long)READ_ONCE(conn->idle) * HZ);
 }
 
 int homak_stream_wait(struct sock *sk, long *timeo, bool (*done)(struct sock *sk))
@@ -94,7 +90,7 @@ static void homak_send_later(struct homak_conn *conn)
 	spin_lock(&conn->lock);
 	conn->want_room = true;
 	spin_unlock(&conn->lock);
-	homak_conn_delay(conn, HZ / 50 + 1);
+	homak_conn_delay(conn, HOMAK_SAY_LATER);
 }
 
 /* Sends some of the bytes. Returns how many, or an error. */

@@ -52,6 +52,7 @@ void homak_ring_end(struct homak_ring *ring)
 	kfree(ring->spans);
 	ring->pages = NULL;
 	ring->spans = NULL;
+	ring->num_spans = 0;
 	ring->num_pages = 0;
 }
 

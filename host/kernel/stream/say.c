@@ -22,6 +22,7 @@ static void homak_say_begin(struct homak_conn *conn, struct homak_ask *ask, u32 
 	ask->more = NULL;
 	ask->n = n;
 	ask->local = NULL;
+	ask->told = conn->told;
 	ask->cookie = homak_cookie(conn->key, 0, n);
 	homak_stream_hdr_init(&ask->hdr, HOMAK_STREAM_DATA);
 	ask->hdr.key = cpu_to_be32(conn->peer_key);
@@ -33,8 +34,9 @@ static void homak_say_begin(struct homak_conn *conn, struct homak_ask *ask, u32 
 	conn->sent += n;
 }
 
-/* Takes back a request that was not sent. */
-static void homak_say_undo(struct homak_conn *conn, u32 n)
+/* Takes back a request that was not sent, with @n bytes of the stream. */
+static void homak_say_undo(struct homak_conn *conn, const struct homak_ask *ask,
+			   u32 n)
 {
 	bool over;
 
@@ -42,6 +44,8 @@ static void homak_say_undo(struct homak_conn *conn, u32 n)
 	conn->out--;
 	conn->out_bytes -= n;
 	conn->sent -= n;
+	/* The peer has not learned of its edge either. */
+	conn->told = min(conn->told, ask->told);
 	over = conn->closed && !conn->out;
 	spin_unlock(&conn->lock);
 	if (over)
@@ -70,7 +74,7 @@ int homak_say_open(struct homak_conn *conn)
 	ask.local = &conn->local;
 	err = homak_carry_ask(conn->carrier, &ask);
 	if (err)
-		homak_say_undo(conn, 0);
+		homak_say_undo(conn, &ask, 0);
 	return err;
 }
 
@@ -84,9 +88,27 @@ int homak_say_bytes(struct homak_conn *conn, struct iov_iter *from, u32 n)
 	spin_unlock(&conn->lock);
 	ask.more = from;
 	err = homak_carry_ask(conn->carrier, &ask);
-	if (err)
-		homak_say_undo(conn, n);
+	if (err) {
+		homak_say_undo(conn, &ask, n);
+		homak_say_edge(conn);
+	}
 	return err;
+}
+
+/* A request without payload could not be sent. Only what the peer has to hear ends the connection
+ * for that: another question follows, and an edge is told later. */
+static void homak_say_failed(struct homak_conn *conn,
+			     const struct homak_ask *ask, u32 what, int err)
+{
+	if (what & HOMAK_COOKIE_EDGE) {
+		spin_lock(&conn->lock);
+		conn->edge_out = false;
+		spin_unlock(&conn->lock);
+		homak_conn_delay(conn, HOMAK_SAY_LATER);
+	} else if (what || (err != -ENOBUFS && err != -ENOMEM)) {
+		homak_conn_break(conn, -err);
+	}
+	homak_say_undo(conn, ask, 0);
 }
 
 /* Sends a request without payload. @what: bits of the cookie, those of the header among
@@ -105,10 +127,8 @@ static void homak_say_word(struct homak_conn *conn, u32 what, int tries)
 	ask.cookie = homak_cookie(conn->key, what, 0);
 	while ((err = homak_carry_ask(conn->carrier, &ask)) == -ENOBUFS && --tries)
 		schedule_timeout_uninterruptible(1);
-	if (!err)
-		return;
-	homak_conn_break(conn, -err);
-	homak_say_undo(conn, 0);
+	if (err)
+		homak_say_failed(conn, &ask, what, err);
 }
 
 void homak_say(struct homak_conn *conn, u16 flags)
@@ -130,12 +150,12 @@ void homak_say_edge(struct homak_conn *conn)
 	conn->edge_out |= say;
 	spin_unlock(&conn->lock);
 	if (say)
-		homak_say_word(conn, HOMAK_COOKIE_EDGE, HOMAK_SAY_TRIES);
+		homak_say_word(conn, HOMAK_COOKIE_EDGE, 1);
 }
 
 void homak_say_close(struct homak_conn *conn, bool reset)
 {
-	bool over, tell;
+	bool over, tell, filling;
 	int tries;
 
 	spin_lock(&conn->lock);
@@ -143,13 +163,17 @@ void homak_say_close(struct homak_conn *conn, bool reset)
 	tries = conn->sk ? HOMAK_SAY_TRIES : 1;
 	conn->sk = NULL;
 	conn->closed = true;
+	/* Now no more bytes are let in. What is writing some frees the ring then. */
+	filling = conn->filling;
 	/* This counts as a request, so that answers do not end the connection before all is
 	 * said. */
 	conn->out++;
 	/* A connection that is being opened is reset when it is. */
 	tell = conn->state == HOMAK_CONN_LIVE && (reset || !conn->fin_sent);
 	spin_unlock(&conn->lock);
-	homak_conn_delay(conn, HOMAK_CLOSE_TIME);
+	if (!filling)
+		homak_ring_end(&conn->ring);
+	homak_conn_expire(conn, HOMAK_CLOSE_TIME);
 	if (tell)
 		homak_say_word(conn,
 			       reset ? HOMAK_STREAM_RESET : HOMAK_STREAM_FIN,
@@ -174,13 +198,15 @@ void homak_say_timer(struct work_struct *work)
 		wake = HOMAK_WAKE_WRITE;
 	conn->want_room = false;
 	if (!closed && conn->sk && sock_flag(conn->sk, SOCK_KEEPOPEN)) {
-		again = conn->state == HOMAK_CONN_LIVE;
-		ask = again && !conn->out;
+		again = conn->state != HOMAK_CONN_DEAD;
+		ask = conn->state == HOMAK_CONN_LIVE && !conn->out;
 	}
 	spin_unlock(&conn->lock);
 	homak_conn_wake(conn, wake);
 	if (closed)
 		homak_conn_kill(conn);
+	else
+		homak_say_edge(conn);
 	if (ask)
 		homak_say(conn, 0);
 	if (again)

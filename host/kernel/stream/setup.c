@@ -147,6 +147,7 @@ static int homak_connect_begin(struct sock *sk, homak_bind_addr *addr, int len)
 	conn->peer = name.addr;
 	conn->peer_port = name.port;
 	conn->sk = sk;
+	conn->idle = (u32)stream->options[HOMAK_OPTION_IDLE];
 	err = homak_say_open(conn);
 	if (err) {
 		homak_conn_kill(conn);
@@ -154,6 +155,7 @@ static int homak_connect_begin(struct sock *sk, homak_bind_addr *addr, int len)
 		return err == -ENOBUFS ? -EAGAIN : err;
 	}
 	smp_store_release(&stream->conn, conn);
+	homak_stream_keepalive(sk, sock_flag(sk, SOCK_KEEPOPEN));
 	return 0;
 }
 

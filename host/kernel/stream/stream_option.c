@@ -7,6 +7,7 @@
  */
 #include <linux/tcp.h>
 #include <linux/uaccess.h>
+#include <net/inet_ecn.h>
 #include <net/ipv6.h>
 
 #include "homa_stream.h"
@@ -15,6 +16,14 @@
 /* The bytes of a name, as TCP has it. */
 #define HOMAK_CONGESTION_MAX 16
 
+/* What TCP makes of a value before it keeps it. */
+enum homak_option_kind {
+	HOMAK_NUMBER,  /* it keeps it */
+	HOMAK_FLAG,    /* what is not 0 becomes 1 */
+	HOMAK_CLASS,   /* the two bits of ECN are the protocol's; -1 is 0 */
+	HOMAK_SEGMENT, /* 0 is what a new socket has */
+};
+
 /*
  * struct homak_option - an option whose value is a number. Constant.
  * @level: what setsockopt() calls the level.
@@ -22,6 +31,7 @@
  * @least: the smallest value that is accepted.
  * @most: the largest one.
  * @begins: the value of a new socket.
+ * @kind: an enum homak_option_kind.
  */
 struct homak_option {
 	int level;
@@ -29,6 +39,7 @@ struct homak_option {
 	int least;
 	int most;
 	int begins;
+	int kind;
 };
 
 /* Only the value of the first has an effect, HOMAK_OPTION_IDLE. */
@@ -36,21 +47,21 @@ static const struct homak_option homak_options[] = {
 	{ SOL_TCP, TCP_KEEPIDLE, 1, 32767, HOMAK_KEEPALIVE },
 	{ SOL_TCP, TCP_KEEPINTVL, 1, 32767, HOMAK_KEEPALIVE },
 	{ SOL_TCP, TCP_KEEPCNT, 1, 127, 1 },
-	{ SOL_TCP, TCP_NODELAY, 0, INT_MAX, 1 },
-	{ SOL_TCP, TCP_CORK, 0, INT_MAX, 0 },
-	{ SOL_TCP, TCP_QUICKACK, INT_MIN, INT_MAX, 1 },
+	{ SOL_TCP, TCP_NODELAY, INT_MIN, INT_MAX, 1, HOMAK_FLAG },
+	{ SOL_TCP, TCP_CORK, INT_MIN, INT_MAX, 0, HOMAK_FLAG },
+	{ SOL_TCP, TCP_QUICKACK, INT_MIN, INT_MAX, 1, HOMAK_FLAG },
 	{ SOL_TCP, TCP_USER_TIMEOUT, 0, INT_MAX, 0 },
 	{ SOL_TCP, TCP_DEFER_ACCEPT, 0, INT_MAX, 0 },
 	{ SOL_TCP, TCP_LINGER2, INT_MIN, INT_MAX, 60 },
 	{ SOL_TCP, TCP_SYNCNT, 1, 127, 6 },
-	{ SOL_TCP, TCP_MAXSEG, 88, 32767, 32767 },
+	{ SOL_TCP, TCP_MAXSEG, 88, 32767, 32767, HOMAK_SEGMENT },
 	{ SOL_TCP, TCP_WINDOW_CLAMP, 0, INT_MAX, 0 },
 	{ SOL_TCP, TCP_NOTSENT_LOWAT, INT_MIN, INT_MAX, -1 },
 	{ SOL_TCP, TCP_FASTOPEN, 0, INT_MAX, 0 },
 	{ SOL_TCP, TCP_FASTOPEN_CONNECT, 0, 1, 0 },
-	{ SOL_IP, IP_TOS, 0, 255, 0 },
-	{ SOL_IP, IP_BIND_ADDRESS_NO_PORT, 0, INT_MAX, 0 },
-	{ SOL_IPV6, IPV6_TCLASS, -1, 255, 0 },
+	{ SOL_IP, IP_TOS, INT_MIN, INT_MAX, 0, HOMAK_CLASS },
+	{ SOL_IP, IP_BIND_ADDRESS_NO_PORT, INT_MIN, INT_MAX, 0, HOMAK_FLAG },
+	{ SOL_IPV6, IPV6_TCLASS, -1, 255, 0, HOMAK_CLASS },
 };
 static_assert(ARRAY_SIZE(homak_options) == HOMAK_STREAM_OPTIONS);
 
@@ -96,6 +107,21 @@ static int homak_option_byte(sockptr_t value, unsigned int len, int *to)
 	return 0;
 }
 
+/* Returns what becomes of a value that is accepted. */
+static int homak_option_kept(const struct homak_option *option, int number)
+{
+	switch (option->kind) {
+	case HOMAK_FLAG:
+		return number != 0;
+	case HOMAK_CLASS:
+		return option->least == -1 && number == -1 ?
+			       0 :
+			       (u8)number & ~INET_ECN_MASK;
+	default:
+		return number;
+	}
+}
+
 static int homak_option_set(struct sock *sk, int place, sockptr_t value,
 			    unsigned int len)
 {
@@ -109,11 +135,14 @@ static int homak_option_set(struct sock *sk, int place, sockptr_t value,
 		err = homak_option_int(value, len, &number);
 	if (err)
 		return err;
+	if (option->kind == HOMAK_SEGMENT && !number)
+		number = option->begins;
 	if (number < option->least || number > option->most)
 		return -EINVAL;
+	number = homak_option_kept(option, number);
 	lock_sock(sk);
-	stream->options[place] = number;
-	if (place == HOMAK_OPTION_IDLE && stream->connected) {
+	WRITE_ONCE(stream->options[place], number);
+	if (place == HOMAK_OPTION_IDLE && stream->conn) {
 		WRITE_ONCE(stream->conn->idle, (u32)number);
 		homak_stream_keepalive(sk, sock_flag(sk, SOCK_KEEPOPEN));
 	}
@@ -190,6 +219,19 @@ static int homak_option_copy(const void *from, int size, char __user *value,
 	return 0;
 }
 
+/* IP's own options are a single byte for programs that have room for no more. */
+static int homak_option_copy_ip(int number, char __user *value, int __user *len)
+{
+	u8 byte = (u8)number;
+	int room;
+
+	if (get_user(room, len))
+		return -EFAULT;
+	if (room > 0 && room < (int)sizeof(number))
+		return homak_option_copy(&byte, sizeof(byte), value, len);
+	return homak_option_copy(&number, sizeof(number), value, len);
+}
+
 /* Returns the state of a connection in TCP's words; locked. */
 static u8 homak_info_state(const struct homak_conn *conn)
 {
@@ -254,5 +296,7 @@ int homak_stream_getsockopt(struct socket *sock, int level, int name,
 		number = READ_ONCE(homak_stream(sk)->options[place]);
 	else
 		return -ENOPROTOOPT;
+	if (level == SOL_IP)
+		return homak_option_copy_ip(number, value, len);
 	return homak_option_copy(&number, sizeof(number), value, len);
 }

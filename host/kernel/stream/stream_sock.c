@@ -116,6 +116,10 @@ static int homak_stream_shutdown(struct socket *sock, int how)
 	} else if (!conn) {
 		release_sock(sk);
 		return -ENOTCONN;
+	} else if (homak_conn_give_up(conn, ECONNRESET)) {
+		/* As with TCP: that ends an attempt to connect. */
+		release_sock(sk);
+		return 0;
 	}
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | (how + 1));
 	if (conn && how != SHUT_RD) {
@@ -146,8 +150,9 @@ static __poll_t homak_poll_conn(struct sock *sk, struct homak_conn *conn)
 	spin_lock(&conn->lock);
 	end = homak_conn_at_end(conn) || conn->state == HOMAK_CONN_DEAD ||
 	      shut & RCV_SHUTDOWN;
+	/* The peer is told of new room by half windows, so more may never come. */
 	if (end || conn->ring.next - conn->ring.read >=
-			   (u64)sock_rcvlowat(sk, 0, INT_MAX))
+			   (u64)sock_rcvlowat(sk, 0, (int)conn->ring.window / 2))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (end)
 		mask |= EPOLLRDHUP;
