@@ -15,7 +15,7 @@ PORT = 4000
 # What does not depend on how a packet goes.
 LOCAL_CHECKS = [
     "information", "ready_ones", "polls", "epoll_level", "dups", "signals", "handlers", "connects",
-    "exchange_errors", "exchange_waits",
+    "exchange_errors", "exchange_waits", "exchange_flags", "exchange_meanwhile", "exchange_storm",
 ]  # fmt: skip
 PATH_CHECKS = [
     "sizes", "ids", "async", "private_rpc", "aborts", "shuts", "failures", "nonblocking",

@@ -14,6 +14,10 @@ extern const char ignore[1], late[1];
 /* One request and its response. */
 void sock_call(struct sock *s, size_t size, unsigned int seed);
 
+/* sendmsg() of @size bytes of buf to @to, which may be NULL, that receives; @x says what else. */
+ssize_t sock_exchange(struct sock *s, const union address *to, size_t size,
+		      struct homa_exchange_args *x, int flags);
+
 /* clang-format off */
 #define CHECKS(X) \
 	X(sizes) X(async) X(private_rpc) X(aborts) X(information) X(shuts) \
@@ -21,7 +25,8 @@ void sock_call(struct sock *s, size_t size, unsigned int seed);
 	X(forks) X(threads) X(slices) X(exhaust) X(exhaust_copied) X(late_region) \
 	X(many) X(signals) X(handlers) X(full) X(storm) X(unmap) X(restart) \
 	X(refused) X(roles) X(ready_ones) X(ids) X(connects) X(exchanges) \
-	X(exchange_errors) X(exchange_waits) X(exchange_serves)
+	X(exchange_errors) X(exchange_waits) X(exchange_serves) X(exchange_flags) \
+	X(exchange_meanwhile) X(exchange_storm)
 /* clang-format on */
 
 #define X(name) void check_##name(void);

@@ -8,9 +8,8 @@
 #include <sys/time.h>
 #include "sock_client.h"
 
-/* sendmsg() of @size bytes to @to, which may be NULL, that receives; @x says what else. */
-static ssize_t exchange(struct sock *s, const union address *to, size_t size,
-			struct homa_exchange_args *x, int flags)
+ssize_t sock_exchange(struct sock *s, const union address *to, size_t size,
+		      struct homa_exchange_args *x, int flags)
 {
 	struct iovec iov = { buf, size };
 	struct msghdr hdr = {
@@ -118,7 +117,8 @@ static void exchange_one(struct sock *s, const union address *to, size_t size,
 	if (seed % 2)
 		x.send.flags = HOMA_SENDMSG_PRIVATE;
 	fill(buf, size, seed);
-	CHECK(exchange(s, to, size, &x, 0) == (ssize_t)size, "%zu bytes", size);
+	CHECK(sock_exchange(s, to, size, &x, 0) == (ssize_t)size, "%zu bytes",
+	      size);
 	CHECK(x.send.id && x.recv.id == x.send.id, "id %llx, response to %llx",
 	      (unsigned long long)x.send.id, (unsigned long long)x.recv.id);
 	CHECK(x.recv.completion_cookie == seed, "cookie");
@@ -151,7 +151,7 @@ static void is_wrong(struct sock *s, const union address *to,
 	struct homa_recvmsg_args before = s->args;
 
 	s->args.num_bpages = x.recv.num_bpages;
-	FAILS(exchange(s, to, 10, &x, 0), error);
+	FAILS(sock_exchange(s, to, 10, &x, 0), error);
 	CHECK(x.send.id == id, "an id");
 	CHECK(rpcs_open(s->fd) == 0, "%u RPCs", rpcs_open(s->fd));
 	s->args = before;
@@ -182,7 +182,7 @@ void check_exchange_errors(void)
 	is_wrong(&bare, &server, (struct homa_exchange_args){ 0 }, EINVAL);
 	/* Nobody waits for this response, which is no error; nor is there anything to receive. */
 	memcpy(&late_answer.peer, &server, sizeof(late_answer.peer));
-	FAILS(exchange(&s, NULL, 10, &late_answer, MSG_DONTWAIT), ENOMSG);
+	FAILS(sock_exchange(&s, NULL, 10, &late_answer, MSG_DONTWAIT), ENOMSG);
 	CHECK(!late_answer.send.id, "the response was not taken");
 	close_sock(&s);
 	close_sock(&bare);
@@ -194,7 +194,7 @@ static void no_message(struct sock *s, struct homa_exchange_args *x,
 		       const char *bytes, int flags, int error)
 {
 	memcpy(buf, bytes, 1);
-	FAILS(exchange(s, &server, 1, x, flags), error);
+	FAILS(sock_exchange(s, &server, 1, x, flags), error);
 	CHECK(x->send.id, "the request was not sent");
 	CHECK(!x->recv.id && !x->recv.num_bpages, "an RPC is named");
 	CHECK(rpcs_open(s->fd) == 1, "%u RPCs", rpcs_open(s->fd));
@@ -260,14 +260,14 @@ void check_exchange_serves(void)
 		.flags = HOMA_SENDMSG_REJECT,
 	};
 	memcpy(&x.peer, &t.from, size_of(family));
-	CHECK(exchange(&t, NULL, 0, &x, 0) == 20, "second request");
+	CHECK(sock_exchange(&t, NULL, 0, &x, 0) == 20, "second request");
 	CHECK(!x.send.id && x.recv.id, "id");
 	FAILS(receive(&s, 0, 0), EBUSY);
 	CHECK(s.args.completion_cookie == 1, "cookie");
 	s.args.num_bpages = 0;
 	x.send = (struct homa_sendmsg_args){ .id = x.recv.id };
 	x.recv.id = 0;
-	FAILS(exchange(&t, NULL, 30, &x, MSG_DONTWAIT), ENOMSG);
+	FAILS(sock_exchange(&t, NULL, 30, &x, MSG_DONTWAIT), ENOMSG);
 	CHECK(receive(&s, 0, 0) == 30 && s.args.completion_cookie == 2,
 	      "response");
 	close_sock(&s);

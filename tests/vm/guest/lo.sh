@@ -10,7 +10,8 @@ patient ""
 # has what a kernel does instead.
 CHECKS="sizes async private_rpc aborts shuts nonblocking polls epoll_level epoll_edge dups
 	threads slices exhaust exhaust_copied late_region many signals handlers unmap information
-	roles connects exchanges exchange_errors exchange_waits exchange_serves"
+	roles connects exchanges exchange_errors exchange_waits exchange_serves exchange_flags
+	exchange_meanwhile exchange_storm"
 
 for v in 4 6; do
 	ip=127.0.0.1
