@@ -106,7 +106,11 @@ def kernel(
     kernel_name: str = typer.Option(
         "", "--kernel", help="Which Linux: 6.1, for streams 6.12.", show_default=False
     ),
-    rounds: int = ROUNDS,
+    rounds: Optional[int] = typer.Option(
+        None,
+        help="Rounds; every configuration runs once in each. 5, for streams 1.",
+        show_default=False,
+    ),
     seconds: float = SECONDS,
     offloads: str = typer.Option(
         "", help="Of the interfaces: default, gro or off.", show_default=False
@@ -127,7 +131,8 @@ def kernel(
     """
     from lab.vm.bench import cli
 
-    wish = cli.Wish(part, kernel_name, rounds, seconds, offloads, cases, top, module, no_module)
+    turns = cli.rounds_of(part) if rounds is None else rounds
+    wish = cli.Wish(part, kernel_name, turns, seconds, offloads, cases, top, module, no_module)
     cli.check(wish)
     check_output(json_file, "--json")
     document = cli.main(wish)

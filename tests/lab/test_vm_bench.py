@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -175,21 +176,41 @@ def test_cli__refuses_what_cannot_be_meant(wish: cli.Wish, says: str) -> None:
 
 
 def test_streams__tcp_before_the_module_and_every_server_with_both() -> None:
-    text = streams.script(loads.Plan(seconds=2), Path("homa.ko"))
+    text = streams.script(loads.Plan(seconds=2), Path("homa.ko"), 2)
     before, after = text.split("insmod", 1)
     for part, transport in ((before, "tcp"), (after, "homa")):
         for server in streams.SERVERS:
             for how in ("alone", "beside"):
-                assert part.count(f"STREAM {server.name} {transport} {how} ") == 1
+                assert part.count(f"STREAM {server.name} {transport} {how} ") == 2
     assert "homa-streams on" not in before
     for server in streams.SERVERS:
         assert after.count(f"homa-streams on --program {server.comm} ") == 1
 
 
+def test_streams__without_the_module_or_a_rule_the_guest_ends() -> None:
+    """What followed would be TCP under Homa's name. The script's commands are played by others."""
+    text = streams.script(loads.Plan(seconds=2), Path("homa.ko"), 1)
+    after = text[text.index("insmod") :].split("(ip netns exec h2", 1)[0]
+    tools = "sleep() { :; }; ip() { :; }\n"
+    for broken in ("insmod", "homa-streams"):
+        played = "".join(f"{word}() {{ {'false' if word == broken else ':'}; }}\n"
+                         for word in ("insmod", "homa-streams"))  # fmt: skip
+        done = subprocess.run(
+            ["bash", "-c", tools + played + after + "\necho went on\n"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1 and "went on" not in done.stdout, done
+        assert done.stdout.startswith(f"FAILED {broken}"), done
+    assert cli.rounds_of("streams") == 1 and cli.rounds_of("w4") == 5
+
+
 def test_streams__lines_of_the_guest() -> None:
     said = 'STREAM Go tcp alone {"count": 3, "p50_us": 1.5, "p99_us": 2.0}\nFAILED nginx\n'
+    said += 'STREAM Go tcp alone {"count": 5, "p50_us": 2.5, "p99_us": 4.0}\n'
     done = streams._parse(said, "")
-    assert done.found == {("Go", "tcp", "alone"): {"count": 3, "p50_us": 1.5, "p99_us": 2.0}}
+    assert [one["count"] for one in done.found["Go", "tcp", "alone"]] == [3, 5]
+    assert done.median("Go", "tcp", "alone", "p99_us") == 3.0
+    assert done.median("Go", "homa", "alone", "p99_us") is None
     assert done.failed == ["FAILED nginx"]
     with pytest.raises(VmError, match="nothing was measured"):
         streams._parse("FAILED nginx\n", "")

@@ -13,6 +13,8 @@ from pathlib import Path
 from postgres import PROGRAMS, Database, folder_of_nobody
 from ways import PATIENCE, Side, port
 
+from lab.nginx import configuration
+
 HERE = Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -132,19 +134,6 @@ def node(server: Side, client: Side, folder: Path) -> None:
     process.stop()
 
 
-NGINX = """
-daemon off; master_process on; worker_processes 2; user root;
-pid {folder}/nginx.pid; error_log {folder}/error.log;
-events {{ worker_connections 256; }}
-http {{
-    access_log off; sendfile on;
-    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fast;
-    uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-    server {{ listen {address}:{port}; root {folder}; }}
-}}
-"""
-
-
 def nginx(server: Side, client: Side, folder: Path) -> None:
     """4 MB to curl, then small pages to 20 connections at once, kept and not, and to wrk, where there is
     one; no answer is wrong."""
@@ -152,7 +141,15 @@ def nginx(server: Side, client: Side, folder: Path) -> None:
     (folder / "big").write_bytes(MEGA4)
     (folder / "small").write_text("hello\n" * 100)
     config = folder / "nginx.conf"
-    config.write_text(NGINX.format(folder=folder, address=server.v4, port=number))
+    config.write_text(
+        configuration(
+            folder,
+            f"{server.v4}:{number}",
+            folder,
+            workers=2,
+            http="sendfile on;",
+        )
+    )
     process = server.start(["nginx", "-c", config])
     await_listener(client, server.v4, number)
     url = f"http://{server.v4}:{number}"

@@ -16,6 +16,8 @@ import pytest
 from netns import eventually
 from ways import PATIENCE, Side, opened, port
 
+from lab import nginx
+
 HERE = Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
 MEGA10 = random.Random(13).randbytes(10_000_000)
@@ -86,19 +88,6 @@ def test_memcached(hosts: Hosts) -> None:
     process.stop()
 
 
-NGINX = """
-daemon off; master_process on; worker_processes 2; user root;
-pid {folder}/nginx.pid; error_log {folder}/error.log;
-events {{ worker_connections 256; }}
-http {{
-    access_log off; sendfile {sendfile};
-    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fast;
-    uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-    server {{ listen {address}:{port} {listen}; root {folder}; }}
-}}
-"""
-
-
 @needs("nginx", "curl", "ab")
 @pytest.mark.parametrize(("sendfile", "listen"), [("on", ""), ("off", "reuseport")])
 def test_nginx(hosts: Hosts, tmp_path: Path, big: Path, sendfile: str, listen: str) -> None:
@@ -108,8 +97,12 @@ def test_nginx(hosts: Hosts, tmp_path: Path, big: Path, sendfile: str, listen: s
     (tmp_path / "small").write_text("hello\n" * 100)
     config = tmp_path / "nginx.conf"
     config.write_text(
-        NGINX.format(
-            folder=tmp_path, address=server.v4, port=number, sendfile=sendfile, listen=listen
+        nginx.configuration(
+            tmp_path,
+            f"{server.v4}:{number} {listen}",
+            tmp_path,
+            workers=2,
+            http=f"sendfile {sendfile};",
         )
     )
     process = server.start(["nginx", "-c", config])
@@ -156,8 +149,8 @@ def test_nginx__upgrades_its_binary(hosts: Hosts, tmp_path: Path) -> None:
     (tmp_path / "small").write_text("hello\n" * 100)
     config = tmp_path / "nginx.conf"
     # nginx clears the environment of what it runs but for what it is told to keep.
-    text = NGINX.format(
-        folder=tmp_path, address=server.v4, port=number, sendfile="on", listen="backlog=1024"
+    text = nginx.configuration(
+        tmp_path, f"{server.v4}:{number} backlog=1024", tmp_path, workers=2, http="sendfile on;"
     )
     config.write_text("env LD_PRELOAD;" + text.replace("daemon off", "daemon on"))
     # By its whole path: it does not look for its new binary in PATH.

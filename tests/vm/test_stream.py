@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import RunGuest
 from taps import Tap, options, tap
 
+from lab import nginx
 from lab.vm import Kernel, Missing
 from lab.vm.bench import programs
 
@@ -38,4 +40,7 @@ def test_give__unmodified_programs(guest: RunGuest, tap: Tap, tmp_path: Path) ->
     here += [p for p in (Path("/usr/sbin/nginx"),) if p.exists()]
     here += _go(tmp_path)
     script = ". /t/stream_give.sh"
-    tap(guest(script, "homa-streams", *here, options=options(), timeout=300, check=False))
+    conf = nginx.configuration("/run/ng", "127.0.0.1:82", "/run/www", http="sendfile on;")
+    made = options()
+    made = replace(made, files={**made.files, "etc/nginx.conf": conf})
+    tap(guest(script, "homa-streams", *here, options=made, timeout=300, check=False))

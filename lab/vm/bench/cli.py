@@ -35,6 +35,12 @@ class Wish:
     no_module: bool = False
 
 
+def rounds_of(part: str) -> int:
+    """How many rounds a part has unless somebody says another number: one of streams takes as long as
+    five of others."""
+    return 1 if part == "streams" else 5
+
+
 def check(wish: Wish) -> None:
     """Refuse what cannot be meant."""
     if wish.part not in PARTS:

@@ -104,6 +104,12 @@ def load(module: Path | None) -> str:
     return f"insmod /{MODULE}\n" if module else ""
 
 
+def or_end(command: str, what: str) -> str:
+    """A command without which nothing that follows means anything: if it fails the guest says so
+    and ends."""
+    return f"{command.strip()} || {{ echo {shlex.quote(f'FAILED {what}')}; exit 1; }}\n"
+
+
 def options(
     kernel: Kernel, module: Path | None, *, programs_too: tuple[Path, ...] = (), **more: object
 ) -> Options:

@@ -169,16 +169,21 @@ def prepared(plan: Plan, buffer: int, module: Path | None) -> str:
 
 def loaded(plan: Plan, module: Path | None) -> str:
     """The module, if there is one, with its settings."""
-    text = hosts.load(module)
-    settings = [f"link_mbps={plan.link_bps // 1_000_000}"]
-    settings += [s for s in plan.homa_config.split(",") if s]
-    for n in range(1, plan.hosts + 1) if module else ():
-        for setting in settings:
+    return hosts.load(module) + (settings(plan) if module else "") + "sleep 1\nset +e\n"
+
+
+def settings(plan: Plan) -> str:
+    """The module's settings, on all hosts."""
+    wanted = [f"link_mbps={plan.link_bps // 1_000_000}"]
+    wanted += [s for s in plan.homa_config.split(",") if s]
+    text = ""
+    for n in range(1, plan.hosts + 1):
+        for setting in wanted:
             text += (
                 f"ip netns exec h{n} sysctl -q -w {shlex.quote(f'net.homa.{setting}')} "
                 f"|| echo {shlex.quote(f'FAILED net.homa.{setting}')}\n"
             )
-    return text + "sleep 1\nset +e\n"
+    return text
 
 
 def script(plan: Plan, rounds: int, buffer: int, module: Path | None, denominators: str) -> str:

@@ -10,9 +10,10 @@ from lab.console import console, table
 from lab.errors import LabError, UsageError
 from lab.vm import Kernel
 from lab.vm.bench import counting, glue
-from lab.vm.bench.counting import Count, Counts
+from lab.vm.bench.counting import Count
 from lab.vm.bench.lines import by_line
 from lab.vm.bench.profile import Row, by_part, caller_words, function_words, functions, own
+from lab.vm.bench.report import show_failed
 
 if TYPE_CHECKING:
     from lab.vm.bench.cli import Wish
@@ -62,7 +63,7 @@ def icount(wish: Wish, kernel: Kernel, module: Path | None) -> dict[str, object]
             + (f", {text['glue']:,} bytes (engine {text['engine']:,})" if text else ""),  # type: ignore[index]
             markup=False,
         )
-    _show_failed(found)
+    show_failed(found.failed)
     return {
         "offloads": found.offloads,
         "cases": {key: _case_json(count) for key, count in found.counts.items()},
@@ -78,11 +79,6 @@ def icount(wish: Wish, kernel: Kernel, module: Path | None) -> dict[str, object]
 
 def _case_json(count: Count) -> dict[str, object]:
     return {"label": count.case.label, "kernel": count.kernel, "user": count.user}
-
-
-def _show_failed(found: Counts) -> None:
-    for line in found.failed:
-        console().print(f"failed: {line}", markup=False)
 
 
 def _cases_wanted(wish: Wish, module: Path | None) -> list[str]:
@@ -102,7 +98,7 @@ def profile(wish: Wish, kernel: Kernel, module: Path | None) -> dict[str, object
     offloads = wish.offloads or "default"
     found = counting.measure(kernel, module, cases=cases, offloads=offloads, profile=True)
     assert found.symbols is not None
-    _show_failed(found)
+    show_failed(found.failed)
     shown = {key: count for key, count in found.counts.items() if key in wanted}
     if not shown:
         raise LabError("none of the cases ended; the reasons are above")

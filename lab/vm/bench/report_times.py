@@ -14,6 +14,7 @@ from lab.demo.report import LABELS
 from lab.vm import Kernel
 from lab.vm.bench import loads as loaded
 from lab.vm.bench import timing
+from lab.vm.bench.report import show_failed
 from lab.vm.bench.timing import Times, spread
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ def show(wish: Wish, kernel: Kernel, module: Path | None) -> dict[str, object]:
         markup=False,
     )
     out.print(f"offloads: {said.offloads}", markup=False)
-    for line in said.failed:
-        out.print(f"failed: {line}", markup=False)
+    show_failed(said.failed)
     return {
         "machine": here.as_json(),
         "offloads": said.offloads,
@@ -148,8 +148,7 @@ def show_w4(wish: Wish, kernel: Kernel, module: Path | None) -> dict[str, object
             f"{ratio['min']:.1f}–{ratio['max']:.1f}" if ratio else "",
         )
     out.print(grid)
-    for line in loads.failed:
-        out.print(f"failed: {line}", markup=False)
+    show_failed(loads.failed)
     return {
         "machine": here.as_json(),
         "link_bps": plan.link_bps,

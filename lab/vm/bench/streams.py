@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab import nginx
 from lab.net.switch import buffer_bytes
 from lab.paths import homa_bench
 from lab.vm import Kernel, Missing, VmError, run
@@ -25,26 +27,11 @@ _BOOT_S = 90
 _SLOWER = 12  # a virtual second may take so many
 MANY = 16
 _MARK = "STREAM"
-_NGINX = """\
+_NGINX = f"""\
 mkdir -p /run/ng /run/www
 head -c 100 /dev/zero >/run/www/index.html
 cat >/run/ng/conf <<'END'
-daemon off;
-master_process off;
-error_log /run/ng/error;
-pid /run/ng/pid;
-events {}
-http {
-	access_log off;
-	keepalive_requests 100000000;
-	client_body_temp_path /run/ng/1;
-	proxy_temp_path /run/ng/2;
-	fastcgi_temp_path /run/ng/3;
-	uwsgi_temp_path /run/ng/4;
-	scgi_temp_path /run/ng/5;
-	server { listen 10.9.0.2:8080; root /run/www; }
-}
-END
+{nginx.configuration("/run/ng", f"{_ADDRESS}:8080", "/run/www", http="keepalive_requests 100000000;")}END
 """
 
 
@@ -72,10 +59,15 @@ TRANSPORTS = {"tcp": "tcp-pool", "homa": "homa"}
 
 @dataclass
 class Streams:
-    """(server, transport, "alone" or "beside") → count, p50_us and p99_us; what failed."""
+    """(server, transport, "alone" or "beside") → count, p50_us and p99_us of each round; what failed."""
 
-    found: dict[tuple[str, str, str], dict[str, float]] = field(default_factory=dict)
+    found: dict[tuple[str, str, str], list[dict[str, float]]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+
+    def median(self, server: str, transport: str, how: str, value: str) -> float | None:
+        """Of a value over the rounds that were measured."""
+        rounds = self.found.get((server, transport, how), [])
+        return statistics.median(one[value] for one in rounds) if rounds else None
 
 
 def _load(server: Server, transport: str, how: str, connections: int, seconds: int) -> str:
@@ -87,35 +79,38 @@ def _load(server: Server, transport: str, how: str, connections: int, seconds: i
     )
 
 
-def _one(plan: Plan, server: Server, transport: str, number: int) -> str:
+def _one(plan: Plan, server: Server, transport: str, number: int, seed: int) -> str:
     """The server alone with many connections, then with one beside the load."""
     text = (
         f"(ip netns exec h2 {server.words} >/run/server.log 2>&1 & echo $! >/run/server)\nsleep 1\n"
     )
     text += _load(server, transport, "alone", MANY, 1)
-    text += loads.nodes(plan, TRANSPORTS[transport], number, plan.seed)
+    text += loads.nodes(plan, TRANSPORTS[transport], number, seed)
     # They begin 3 s after their start, and are measured 1 s later.
     text += "sleep 4\n" + _load(server, transport, "beside", 1, int(plan.seconds))
     return text + "wait\nkill $(cat /run/server)\nsleep 1\n"
 
 
-def script(plan: Plan, module: Path) -> str:
-    """What the guest does: all of TCP before the module is there."""
+def script(plan: Plan, module: Path, rounds: int) -> str:
+    """What the guest does: all rounds of TCP before the module is there. Without the module or a
+    rule it ends, for what followed would be TCP under Homa's name."""
     text = loads.network(plan, buffer_bytes(plan.link_bps)) + _NGINX + "set +e\n"
     number = 0
     for transport in TRANSPORTS:
         if transport == "homa":
-            text += loads.loaded(plan, module)
+            text += hosts.or_end(hosts.load(module), "insmod") + loads.settings(plan)
             for server in SERVERS:
-                text += f"homa-streams on --program {server.comm} || echo 'FAILED homa-streams'\n"
-        for server in SERVERS:
-            text += _one(plan, server, transport, number)
-            number += 1
+                rule = f"homa-streams on --program {server.comm}"
+                text += hosts.or_end(rule, rule)
+        for turn in range(rounds):
+            for server in SERVERS:
+                text += _one(plan, server, transport, number, plan.seed + turn)
+                number += 1
     return text
 
 
-def measure(kernel: Kernel, module: Path, plan: Plan) -> Streams:
-    """All of it in one boot."""
+def measure(kernel: Kernel, module: Path, plan: Plan, *, rounds: int) -> Streams:
+    """All rounds in one boot."""
     here = [shutil.which(name) or f"/usr/sbin/{name}" for name in ("redis-server", "nginx")]
     for path in here:
         if not Path(path).exists():
@@ -124,9 +119,9 @@ def measure(kernel: Kernel, module: Path, plan: Plan) -> Streams:
     with tempfile.TemporaryDirectory() as folder:
         more = (homa_bench(), streams, programs.go_program(Path(folder)), *map(Path, here))
         made = hosts.options(kernel, module, icount=True, memory=1024, programs_too=more)
-        runs = len(SERVERS) * len(TRANSPORTS)
+        runs = rounds * len(SERVERS) * len(TRANSPORTS)
         patience = _BOOT_S + runs * (plan.seconds + 16) * _SLOWER
-        result = run(kernel, script(plan, module), made, patience)
+        result = run(kernel, script(plan, module, rounds), made, patience)
     return _parse(result.output, result.problems)
 
 
@@ -136,7 +131,8 @@ def _parse(output: str, problems: str) -> Streams:
     for line in output.splitlines():
         words = line.split(" ", 4)
         if words[0] == _MARK and len(words) == 5:
-            streams.found[words[1], words[2], words[3]] = json.loads(words[4])
+            key = words[1], words[2], words[3]
+            streams.found.setdefault(key, []).append(json.loads(words[4]))
     if problems:
         streams.failed.append(f"the kernel complained: {problems.splitlines()[0]}")
     if not streams.found:

@@ -97,30 +97,13 @@ if command -v redis-server >/dev/null; then
 fi
 if command -v nginx >/dev/null; then
 	mkdir -p /run/ng
-	cat >/run/ng/conf <<-END
-		daemon off;
-		master_process off;
-		error_log /run/ng/error;
-		pid /run/ng/pid;
-		events {}
-		http {
-			access_log off;
-			sendfile on;
-			client_body_temp_path /run/ng/1;
-			proxy_temp_path /run/ng/2;
-			fastcgi_temp_path /run/ng/3;
-			uwsgi_temp_path /run/ng/4;
-			scgi_temp_path /run/ng/5;
-			server { listen 127.0.0.1:82; root /run/www; }
-		}
-	END
 	nginx_serves() {
-		give nginx -c /run/ng/conf &
+		give nginx -c /etc/nginx.conf &
 		server=$!
 		till $server give wget -q -O /run/got2 http://127.0.0.1:82/file
 		kill $server
 		wait $server
-		cat /run/ng/error
+		cat /run/ng/error.log
 		cmp /run/www/file /run/got2
 	}
 	expect "a file from nginx" over_homa nginx_serves
