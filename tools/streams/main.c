@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 		return on(&rule);
 	if (!strcmp(command, "off"))
 		return off(&rule);
-	if (!strcmp(command, "status"))
+	if (!strcmp(command, "status") && argc == 2)
 		return status();
 	fputs(usage, stderr);
 	return EXIT_USAGE;

@@ -137,6 +137,7 @@ expect "all off again" homa-streams off
 expect "root's programs: no" refused "give --program" homa-streams on --user 0
 expect "all programs: no" refused "give --program" homa-streams on --cgroup /run/cg
 expect "no option: no" ends_with 2 homa-streams on
+expect "status of a part: no" ends_with 2 homa-streams status --user 0
 expect "no cgroup: no" refused "no cgroup" homa-streams on --cgroup /run/www
 expect "no such user" refused "no such user" homa-streams on --user nobody-of-that-name
 
