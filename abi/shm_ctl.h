@@ -51,7 +51,8 @@ enum homa_ctl_op {
 	HOMA_CTL_TAKE,
 	/* Command if @features has HOMA_SHM_CAN_PASS, with a socket that stands for a stream or
 	 * listener (HOMA_CTL_FOR_PASS): the attachment gets that. The answer is -EAGAIN while
-	 * memory for one more stream is being made. */
+	 * memory for one more stream is being made, -ENOENT if the socket stands for nothing of
+	 * this user. */
 	HOMA_CTL_STREAM_TAKE,
 };
 
@@ -75,7 +76,8 @@ enum homa_ctl_op {
  * of AF_UNIX that listens, with a connection that waits in its backlog. SHARE comes with the
  * other end of that connection, instead of a pipe, and with struct homa_ctl_pass. As long as
  * anybody has the listening socket, or it is on its way, the ticket is valid, and whoever shows
- * it (STREAM_TAKE) gets the stream. */
+ * it (STREAM_TAKE) and is of the same user gets the stream. A user has as many of these as homad
+ * lets him, and apart from them as many other tickets; else -EDQUOT. */
 #define HOMA_CTL_FOR_PASS 8u
 /* Bit of @bytes of SHARE, with HOMA_CTL_FOR_PASS: it is for a listener. */
 #define HOMA_CTL_PASS_LISTENER 16u

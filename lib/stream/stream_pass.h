@@ -35,7 +35,7 @@ struct homa_stream_taken {
 };
 
 /** homa_streams_take() - get the stream for which the socket @stands stands. Returns 0 or a
- *  negative errno: -EACCES if it is another user's, -ENOENT if homad knows of none. */
+ *  negative errno: -ENOENT if homad knows of none of this user. */
 int homa_streams_take(struct homa_streams *ctx, int stands,
 		      struct homa_stream_taken *taken);
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+import select
 import socket
 import struct
 from collections.abc import Iterator
@@ -13,9 +15,17 @@ from contextlib import closing
 import pytest
 from attachtool import Answer, request
 from homad import Host, needs_homad, needs_root, two_hosts
-from streamtool import STREAM_SHARE, STREAM_TAKE, UNLISTEN, UNLISTENED, Streams
+from streamtool import (
+    STREAM_SHARE,
+    STREAM_TAKE,
+    STREAMS,
+    UNLISTEN,
+    UNLISTENED,
+    Streams,
+)
+from test_attach import attach_as
 from test_tcp import RULES
-from test_tcp_fork import PORT, accepted, said
+from test_tcp_fork import PORT, accepted, join, said, share
 from test_tcp_hostile import attached, close, inside
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
@@ -50,12 +60,12 @@ def stand_in() -> tuple[socket.socket, socket.socket]:
 
 
 def passed(
-    streams: Streams, name: int, bits: int = 0, cookie: int = 0
+    streams: Streams, name: int, bits: int = 0, cookie: int | None = None
 ) -> tuple[Answer, socket.socket]:
     """A ticket for what `streams` names so, and the socket that stands for it."""
     stands, held = stand_in()
     own = int.from_bytes(stands.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8), "little")
-    what = struct.pack("<QQ", name, cookie or own)
+    what = struct.pack("<QQ", name, own if cookie is None else cookie)
     with held:
         socket.send_fds(
             streams.client.socket,
@@ -146,4 +156,138 @@ def test_listener__is_taken_and_left_often(hosts: tuple[Host, Host]) -> None:
             assert taken.flags == TAKEN_LISTENER
             second.command(UNLISTEN, taken.total)
             said(second, UNLISTENED)
+        stands.close()
+
+
+# ---- who lies ----
+
+
+def test_passing__a_ticket_without_a_socket_is_none(hosts: tuple[Host, Host]) -> None:
+    """SO_COOKIE is never 0; as a ticket for a child it would have no room for what the child has."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            number = first.listen("0.0.0.0", PORT)
+        for _ in range(64):
+            answer, stands = passed(first, number, PASS_LISTENER, cookie=0)
+            if not answer.error:
+                join(second, answer.ip)
+            stands.close()
+            assert answer.error == -errno.EINVAL and "SO_COOKIE" in answer.text, answer
+        assert not first.evicted()
+        assert not second.evicted()
+
+
+def test_passing__is_not_joined(hosts: tuple[Host, Host]) -> None:
+    """Nor if who passes says that it is for a child, or for a program."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            number = first.listen("0.0.0.0", PORT)
+        for bits in range(8):
+            answer, stands = passed(first, number, PASS_LISTENER | bits)
+            if not answer.error:
+                assert join(second, answer.ip).error == -errno.EINVAL
+                assert join(second, answer.ip, 1).error == -errno.EINVAL
+                assert take(second, stands.fileno()).error == 0
+            stands.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "file", "tcp", "udp", "unix", "pipe", "epoll"])
+@pytest.mark.parametrize("bits", [0, FOR_PASS])
+def test_ticket__comes_with_a_pipe_or_a_socket(
+    hosts: tuple[Host, Host], bits: int, kind: str
+) -> None:
+    """Anything else may never tell that nobody is left, or make homad wait when it closes that."""
+    with attached(hosts[0]) as streams:
+        with inside(hosts[0]):
+            number = streams.listen("0.0.0.0", PORT)
+        more: list[int] = []
+        if kind == "memory":
+            fd = os.memfd_create("x")
+        elif kind == "file":
+            fd = os.open("/dev/zero", os.O_RDONLY)
+        elif kind == "pipe":
+            fd, write = os.pipe()
+            more.append(write)
+        elif kind == "epoll":
+            with select.epoll() as epoll:
+                fd = os.dup(epoll.fileno())
+        else:
+            family = socket.AF_UNIX if kind == "unix" else socket.AF_INET
+            way = socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM
+            fd = socket.socket(family, way).detach()
+        what = struct.pack("<QQ", number, 1 << 40)
+        packet = request(STREAM_SHARE, bits and bits | PASS_LISTENER, ip=what)
+        socket.send_fds(streams.client.socket, [packet], [fd])
+        answer = streams.client.answer()
+        assert answer is not None
+        if kind == ("unix" if bits else "pipe"):
+            assert answer.error == 0, answer
+        else:
+            needed = "UNIX socket" if bits else "pipe"
+            assert answer.error == -errno.EINVAL and needed in answer.text, answer
+        for one in (fd, *more):
+            os.close(one)
+
+
+def test_passing__leaves_tickets_for_children(hosts: tuple[Host, Host]) -> None:
+    """Who passes as many as he may can still fork; and the other way round."""
+    with attached(hosts[0]) as streams:
+        with inside(hosts[0]):
+            number = streams.listen("0.0.0.0", PORT)
+        kept = []
+        for _ in range(256):
+            answer, stands = passed(streams, number, PASS_LISTENER)
+            assert answer.error == 0
+            kept.append(stands)
+        answer, stands = passed(streams, number, PASS_LISTENER)
+        assert answer.error == -errno.EDQUOT and "on their way" in answer.text, answer
+        stands.close()
+        pipes = []
+        for _ in range(256):
+            answer, pipe = share(streams)
+            pipes.append(pipe)
+            assert answer.error == 0, answer
+        answer, pipe = share(streams)
+        assert answer.error == -errno.EDQUOT and "children" in answer.text, answer
+        for one in (*pipes, pipe):
+            os.close(one)
+        for stands in kept:
+            stands.close()
+
+
+def test_take__what_another_user_passes_is_nothing(hosts: tuple[Host, Host]) -> None:
+    """homad looks at no tickets but those of who asks, however many others have."""
+    with attached(hosts[0]) as first:
+        with inside(hosts[0]):
+            number = first.listen("0.0.0.0", PORT)
+        answer, stands = passed(first, number, PASS_LISTENER)
+        assert answer.error == 0
+        other = attach_as(str(hosts[0].homad.socket), 1001)
+        assert other
+        with closing(other):
+            assert other.ask(STREAMS).error == 0
+            socket.send_fds(other.socket, [request(STREAM_TAKE)], [stands.fileno()])
+            refused = other.answer()
+            assert refused is not None
+            assert refused.error == -errno.ENOENT and "of this user" in refused.text, refused
+        stands.close()
+
+
+def test_take__says_why_not() -> None:
+    """Not that there is no memory, if there is none of something else."""
+    with two_hosts(RULES) as (host, _), attached(host) as first, attached(host) as second:
+        with inside(host):
+            number = first.listen("0.0.0.0", PORT)
+        answer, stands = passed(first, number, PASS_LISTENER)
+        assert answer.error == 0
+        soft, hard = resource.prlimit(host.homad.pid, resource.RLIMIT_NOFILE)
+        # The socket that comes with the request gets a descriptor, and then there is none left.
+        had = host.homad.fds()
+        free = next(i for i in range(1 + len(had)) if str(i) not in had)
+        resource.prlimit(host.homad.pid, resource.RLIMIT_NOFILE, (free + 1, hard))
+        refused = take(second, stands.fileno())
+        resource.prlimit(host.homad.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        assert refused.error == -errno.EMFILE, refused
+        assert "Too many open files" in refused.text, refused
+        assert take(second, stands.fileno()).error == 0
         stands.close()

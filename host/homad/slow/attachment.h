@@ -36,7 +36,8 @@
  * @rpcs: the sum of homad_app.max_rpcs of its attachments.
  * @listeners: the number of TCP ports at which it listens.
  * @tickets: tickets of its processes for streams (struct homad_share).
- * @num_tickets: the number of these tickets.
+ * @num_tickets: the number of these tickets that are for children and programs.
+ * @num_passes: the number of those for streams and listeners on their way (HOMA_CTL_FOR_PASS).
  * @exports: its attachments that wait for their next process (struct homad_export).
  * @num_exports: the number of these attachments.
  * @kept: the number of its attachments for which homad keeps descriptors, see struct
@@ -62,7 +63,7 @@ struct homad_user {
 	u64 rpcs;
 	u32 listeners;
 	struct homa_list tickets;
-	u32 num_tickets;
+	u32 num_tickets, num_passes;
 	struct homa_list exports;
 	u32 num_exports;
 	u32 kept;

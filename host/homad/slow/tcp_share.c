@@ -11,7 +11,9 @@
  *
  * A ticket for one stream or listener goes through UNIX sockets (HOMA_CTL_FOR_PASS): who shows
  * the socket that stands for it gets it, as often as he likes. Instead of the pipe homad has the
- * other end of a connection to that socket, which ends when nobody has the socket any more.
+ * other end of a connection to that socket, which ends when nobody has the socket any more. A user
+ * has a limited number of these, too, counted apart: a program that passes many does not keep
+ * others of its user from fork().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +22,16 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "stream_share.h"
 #include "streams.h"
 #include "tcp_listener.h"
 #include "tcp_slow.h"
 
+/* The most tickets of a user for children and programs, and the most for streams on their way. */
 #define USER_TICKETS 256u
+#define USER_PASSES 256u
 /* The number of streams and listeners that may be added to what is shared while room for it
  * is made. */
 #define SPARE 16u
@@ -49,11 +54,19 @@ struct homad_share {
 	struct homad_source limit;
 	/* The token by which it is redeemed. */
 	u8 token[16];
-	/* SO_COOKIE of the socket that stands for the stream; 0 if it is no ticket for one. */
+	/* It is a ticket for one stream or listener on its way; @ticket has no room for holds. */
+	bool pass;
+	/* With @pass: SO_COOKIE of the socket that stands for the stream. */
 	u64 cookie;
 	/* The ticket. */
 	struct homad_ticket *ticket;
 };
+
+/* Where the tickets of this kind are counted. */
+static u32 *count_of(struct homad_user *user, bool pass)
+{
+	return pass ? &user->num_passes : &user->num_tickets;
+}
 
 /* Frees the record; the ticket itself has been redeemed or dropped. */
 static void end(struct homad *d, struct homad_share *share)
@@ -66,7 +79,7 @@ static void end(struct homad *d, struct homad_share *share)
 	}
 	homa_list_del(&share->of_user);
 	homa_list_del(&share->of_all);
-	share->user->num_tickets--;
+	--*count_of(share->user, share->pass);
 	homad_user_put(share->user);
 	free(share);
 }
@@ -206,7 +219,8 @@ static int begin(struct homad *d, struct homad_client *client,
 	share->pipe = (struct homad_source){ .fd = client->passed_fd,
 					     .ready = is_void };
 	share->limit.fd = -1;
-	share->cookie = r->bytes & HOMA_CTL_FOR_PASS ? r->pass.cookie : 0;
+	share->pass = r->bytes & HOMA_CTL_FOR_PASS;
+	share->cookie = share->pass ? r->pass.cookie : 0;
 	rc = homad_watch(d, &share->pipe, EPOLLHUP);
 	if (!rc && (r->bytes & HOMA_CTL_FOR_EXEC)) {
 		rc = limit_time(d, share);
@@ -221,26 +235,64 @@ static int begin(struct homad *d, struct homad_client *client,
 	return rc;
 }
 
+/* Is the descriptor what a ticket of this kind comes with: a pipe, or a UNIX socket? */
+static bool is_fit(int fd, bool pass)
+{
+	struct stat file;
+	socklen_t size = sizeof(int);
+	int domain;
+
+	if (!pass)
+		return !fstat(fd, &file) && S_ISFIFO(file.st_mode);
+	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) &&
+	       domain == AF_UNIX;
+}
+
+/* Returns what is wrong with a request for a ticket, or NULL. */
+static const char *wrong_with(const struct homad_client *client,
+			      const struct homa_ctl_request *r)
+{
+	bool pass = r->bytes & HOMA_CTL_FOR_PASS;
+
+	if (!client->app->streams || client->passed_fd < 0)
+		return "a ticket is for the streams of an attachment that has some, and a pipe comes with the request";
+	if (!is_fit(client->passed_fd, pass))
+		return pass ? "with the request for a stream that is passed on comes a UNIX socket, and nothing else" :
+			      "with the request for a ticket comes a pipe, and nothing else";
+	if (pass && !r->pass.cookie)
+		return "the number of the socket that stands for a stream (SO_COOKIE) is never 0";
+	return NULL;
+}
+
+/* Refuses a ticket beyond the user's limit for its kind; returns true if it did. */
+static bool has_too_many(struct homad_client *client, u16 op, bool pass)
+{
+	u32 most = pass ? USER_PASSES : USER_TICKETS;
+
+	if (*count_of(client->user, pass) < most)
+		return false;
+	homad_answer_error(client, op, -EDQUOT,
+			   "user %u has %u tickets for %s, which have not come yet",
+			   (unsigned int)client->uid, most,
+			   pass ? "streams on their way" : "children");
+	return true;
+}
+
 void homad_op_stream_share(struct homad *d, struct homad_client *client,
 			   const struct homa_ctl_request *r)
 {
 	struct homa_ctl_answer answer = { .op = r->op };
+	const char *wrong = wrong_with(client, r);
 	struct homad_share *share;
 	char text[HOMA_SHM_TEXT] = "cannot share streams: no memory";
 	int rc;
 
-	if (!client->app->streams || client->passed_fd < 0) {
-		homad_answer_error(
-			client, r->op, -EINVAL,
-			"a ticket is for the streams of an attachment that has some, and a pipe comes with the request");
+	if (wrong) {
+		homad_answer_error(client, r->op, -EINVAL, "%s", wrong);
 		return;
 	}
-	if (client->user->num_tickets >= USER_TICKETS) {
-		homad_answer_error(client, r->op, -EDQUOT,
-				   "user %u has %u tickets for children or streams on their way, which have not come yet",
-				   (unsigned int)client->uid, USER_TICKETS);
+	if (has_too_many(client, r->op, r->bytes & HOMA_CTL_FOR_PASS))
 		return;
-	}
 	share = calloc(1, sizeof(*share));
 	rc = share ? begin(d, client, share, r, text, sizeof(text)) : -ENOMEM;
 	if (rc) {
@@ -249,7 +301,7 @@ void homad_op_stream_share(struct homad *d, struct homad_client *client,
 		return;
 	}
 	client->passed_fd = -1;
-	client->user->num_tickets++;
+	++*count_of(client->user, share->pass);
 	homa_list_add_tail(&client->user->tickets, &share->of_user);
 	homa_list_add_tail(&homad_slow(d)->tcp->tickets, &share->of_all);
 	memcpy(answer.ip, share->token, sizeof(answer.ip));
@@ -305,7 +357,7 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 	int fds[HOMA_CTL_ATTACH_FDS], rc;
 	u32 num_fds = 0;
 
-	if (!share || share->cookie || !sharing.s || sharing.s->joined ||
+	if (!share || share->pass || !sharing.s || sharing.s->joined ||
 	    share->thread != client->app->thread) {
 		homad_answer_error(
 			client, r->op, -EINVAL,
@@ -332,30 +384,24 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 
 /* ---- streams that a process has passed to another ---- */
 
-/* Finds the ticket for which the socket @fd stands; NULL if there is none. A ticket of @user goes
- * first: another one may have been made with a cookie that is not its maker's. */
-static struct homad_share *find_shown(struct homad *d,
-				      const struct homad_user *user, int fd)
+/* Finds the ticket of @user for which the socket @fd stands; NULL if there is none. Tickets of others
+ * are not looked at: a stranger could make that take long. */
+static struct homad_share *find_shown(const struct homad_user *user, int fd)
 {
-	struct homad_share *other = NULL;
 	struct homa_list *node;
 	u64 cookie = 0;
 	socklen_t size = sizeof(cookie);
 
-	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) ||
-	    !cookie)
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size))
 		return NULL;
-	homa_list_for_each(node, &homad_slow(d)->tcp->tickets) {
+	homa_list_for_each(node, &user->tickets) {
 		struct homad_share *share =
-			homa_container_of(node, struct homad_share, of_all);
+			homa_container_of(node, struct homad_share, of_user);
 
-		if (share->cookie != cookie)
-			continue;
-		if (share->user == user)
+		if (share->pass && share->cookie == cookie)
 			return share;
-		other = share;
 	}
-	return other;
+	return NULL;
 }
 
 /* Returns what the taker of the ticket needs beside the answer: a descriptor of the memory in which
@@ -365,11 +411,18 @@ static int get_taken_fd(const struct homad_client *client,
 {
 	const struct homad_tcp_listener *listener =
 		sharing->ticket->entry[0].listener;
-	int fds[HOMA_CTL_ATTACH_FDS], fd;
+	const struct homad_streams *home;
+	int fd;
 
-	if (!listener)
-		return memory_of(client, sharing, fds) ? fds[0] : -EACCES;
-	fd = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
+	if (listener) {
+		fd = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 ? -errno : fd;
+	}
+	homad_call(client->app->thread, homad_ticket_homes, sharing);
+	home = sharing->num_homes ? sharing->homes[0] : NULL;
+	if (!home || homad_attachment(home->app)->user != client->user)
+		return -ENOENT;
+	fd = fcntl(home->memory_fd, F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -413,8 +466,6 @@ static int take_shown(struct homad *d, struct homad_client *client,
 
 	if (!share || !sharing->s || share->thread != client->app->thread)
 		return -ENOENT;
-	if (share->user != client->user)
-		return -EACCES;
 	sharing->ticket = share->ticket;
 	rc = get_taken_fd(client, sharing);
 	if (rc < 0)
@@ -430,14 +481,9 @@ static int take_shown(struct homad *d, struct homad_client *client,
 
 static const char *why_not(int rc)
 {
-	switch (rc) {
-	case -EACCES:
-		return "the stream belongs to another user";
-	case -ENOENT:
-		return "the socket that came with the request stands for no stream";
-	default:
-		return "there is no memory for one more stream";
-	}
+	return rc == -ENOENT ?
+		       "the socket that came with the request stands for no stream of this user" :
+		       strerror(-rc);
 }
 
 void homad_op_stream_take(struct homad *d, struct homad_client *client,
@@ -446,12 +492,13 @@ void homad_op_stream_take(struct homad *d, struct homad_client *client,
 	struct homa_ctl_answer answer = { .op = r->op };
 	struct homad_sharing sharing = { .s = client->app->streams };
 	const struct homad_share *share =
-		find_shown(d, client->user, client->passed_fd);
+		find_shown(client->user, client->passed_fd);
 	int fd = -1, rc = take_shown(d, client, share, &sharing, &fd);
 
 	homad_slow(d)->tcp->takes_refused += rc && rc != -EAGAIN;
 	if (rc) {
-		homad_answer_error(client, r->op, rc, "%s", why_not(rc));
+		homad_answer_error(client, r->op, rc,
+				   "cannot take the stream: %s", why_not(rc));
 		return;
 	}
 	homad_slow(d)->tcp->taken++;
