@@ -65,8 +65,9 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
 #define HOMAK_DISGUISE_TCP HOMA_IPPROTO_HIJACK
 
 /* Marks a function of the hot path that others call, too: where all files are compiled as one it
- * is inlined everywhere, as if it had the one caller (docs/kernel-performance.md). */
-#if defined(HOMAK_WHOLE) && !defined(__CHECKER__) /* sparse wants the word at the definition, too */
+ * is inlined everywhere, as if it had the one caller (docs/kernel-performance.md). Sparse
+ * demands the word inline at the definition, too. */
+#if defined(HOMAK_WHOLE) && !defined(__CHECKER__)
 #define HOMAK_HOT inline __attribute__((__always_inline__))
 #else
 #define HOMAK_HOT

@@ -80,7 +80,9 @@ def compare(plain: Path, made: Path) -> None:
     """LabError if the two give different results."""
     digests = [_result(simulator, CHECK) for simulator in (plain, made)]
     if digests[0] != digests[1]:
-        raise LabError(f"the profiled homa-sim gives another digest: {digests[1]}, not {digests[0]}")
+        raise LabError(
+            f"the profiled homa-sim gives another digest: {digests[1]}, not {digests[0]}"
+        )
 
 
 def _result(simulator: Path, spec: Spec) -> str:
@@ -94,7 +96,9 @@ def _result(simulator: Path, spec: Spec) -> str:
 def _run(command: list[str]) -> None:
     """LabError with the end of what a command said if it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
     except OSError as error:
         raise LabError(f"{command[0]} cannot be run: {error.strerror}") from None
     if done.returncode:

@@ -384,8 +384,8 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 
 /* ---- streams that a process has passed to another ---- */
 
-/* Finds the ticket of @user for which the socket @fd stands; NULL if there is none. Tickets of others
- * are not looked at: a stranger could make that take long. */
+/* Finds the ticket of @user for which the socket @fd stands; NULL if there is none. Tickets of
+ * others are not looked at: a stranger could make that take long. */
 static struct homad_share *find_shown(const struct homad_user *user, int fd)
 {
 	struct homa_list *node;
