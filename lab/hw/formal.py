@@ -38,6 +38,7 @@ PROOFS = {
     "grant_window": Proof("grant", ("homa_grant_pkg", "homa_grant_window"), 12, 18),
     "turns": Proof("lso", ("homa_turns",), 10, 14),
     "frame_fifo": Proof("lso", ("homa_frame_fifo",), 8, 10),
+    "pace": Proof("pace", ("homa_pace",), 9, 11),
 }
 
 
