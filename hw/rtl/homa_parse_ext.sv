@@ -27,7 +27,7 @@ module homa_parse_ext
     input logic in_unknown,    // the headers before this one could not be passed
     input logic [7:0] in_proto,
     input logic [7:0] in_at,
-    input logic [16:0] in_end,
+    input logic [16:0] in_left,
 
     output logic q_valid,
     output logic [WIDTH-1:0] q_data,
@@ -43,7 +43,7 @@ module homa_parse_ext
     output logic q_unknown,
     output logic [7:0] q_proto,
     output logic [7:0] q_at,
-    output logic [16:0] q_end
+    output logic [16:0] q_left
 );
   localparam int HALVES = WIDTH / 16;
   localparam int LANE_BITS = $clog2(HALVES);
@@ -61,8 +61,9 @@ module homa_parse_ext
   wire ext = in_l3.v6 && (in_proto == EXT_HOP || in_proto == EXT_ROUTING ||
                           in_proto == EXT_DESTINATION);
   wire [7:0] next_at = in_at + 8'd4 + {3'd0, head[2:0], 2'b00};
-  wire fits = {8'd0, in_at, 1'b0} + 17'd8 <= in_end;
-  wire next_fits = {8'd0, next_at, 1'b0} <= in_end;
+  wire [16:0] next_left = in_left - {10'd0, 4'd1 + {1'b0, head[2:0]}, 3'd0};
+  wire fits = in_left >= 17'd8;
+  wire next_fits = {13'd0, 4'd1 + {1'b0, head[2:0]}} <= {3'd0, in_left[16:3]};
   wire known = q_ready && !in_first;  // an earlier beat of this frame had it
 
   always_ff @(posedge clk) begin
@@ -78,18 +79,19 @@ module homa_parse_ext
       q_not_ip <= in_not_ip;
       q_bad <= in_bad;
       q_fragment <= in_fragment;
-      q_end <= in_end;
       if (!known) begin
         if (in_unknown || !ext || !fits) begin
           q_ready <= in_ready;
           q_unknown <= in_unknown || ext;
           q_proto <= in_proto;
           q_at <= in_at;
+          q_left <= in_left;
         end else begin
           q_ready <= in_ready && here;
           q_unknown <= head[7:0] > LONGEST || !next_fits;
           q_proto <= head[15:8];
           q_at <= next_at;
+          q_left <= next_left;
         end
       end
     end

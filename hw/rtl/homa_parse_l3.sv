@@ -33,7 +33,7 @@ module homa_parse_l3
     output logic q_ready,          // the fixed header has passed
     output logic [7:0] q_proto,    // what follows it
     output logic [7:0] q_at,       // begin of what follows, halfwords
-    output logic [16:0] q_end      // end of the IP packet in the frame, bytes
+    output logic [16:0] q_left    // bytes behind the IP header, as it says
 );
   localparam int BYTES = WIDTH / 8;
   localparam int HALVES = WIDTH / 16;
@@ -156,7 +156,7 @@ module homa_parse_l3
       q_ready <= s_beat >= 8'(32'(last_half) / HALVES);
       q_proto <= v6 ? s_ip[48+8+:8] : s_ip[64+:8];
       q_at <= l3_at + (v6 ? 8'd20 : {3'd0, ihl, 1'b0});
-      q_end <= ip_end;
+      q_left <= v6 ? {1'b0, payload6} : {1'b0, total} - {11'd0, ihl, 2'b00};
     end
   end
 endmodule

@@ -26,7 +26,7 @@ module homa_parse_l4
     input logic in_unknown,
     input logic [7:0] in_proto,
     input logic [7:0] in_at,
-    input logic [16:0] in_end,
+    input logic [16:0] in_left,
 
     output logic q_valid,
     output logic [WIDTH-1:0] q_data,
@@ -63,8 +63,7 @@ module homa_parse_l4
   wire native = in_proto == IPPROTO[7:0];
   wire tcp = in_proto == IPPROTO_HIJACK[7:0];
   wire udp = in_proto == PROTO_UDP;
-  wire [16:0] left = in_end - {8'd0, in_at, 1'b0};
-  wire ports = (udp && left >= UDP_HDR) || (tcp && left >= TCP_HDR);
+  wire ports = (udp && in_left >= UDP_HDR) || (tcp && in_left >= TCP_HDR);
 
   wire [15:0] half0 = half(in_data, LANE_BITS'(in_at));
   wire [15:0] half1 = half(in_data, LANE_BITS'(in_at + 8'd1));
@@ -79,7 +78,7 @@ module homa_parse_l4
   wire [15:0] sport = here0 ? half0 : q_sport;
   wire [15:0] dport = here1 ? half1 : q_dport;
   wire ours = sport == UDP_PORT[15:0] || dport == UDP_PORT[15:0];
-  wire udp_bad = udp_length < UDP_HDR[15:0] || {1'b0, udp_length} > left;
+  wire udp_bad = udp_length < UDP_HDR[15:0] || {1'b0, udp_length} > in_left;
   wire fragment = in_fragment || (in_l3.v6 && !in_unknown && in_proto == EXT_FRAGMENT);
   wire known = q_ready && !in_first;
 
@@ -100,7 +99,7 @@ module homa_parse_l4
       if (here3 && !known) q_no_sum <= half3 == 0;
       if (!known) begin
         q_at <= in_at;
-        q_bytes <= left;
+        q_bytes <= in_left;
         q_ready <= in_ready || in_last;
         if (in_not_ip) q_class <= CLASS_NOT_IP;
         else if (in_bad) q_class <= CLASS_BAD;
@@ -108,7 +107,7 @@ module homa_parse_l4
         else if (in_unknown || !(native || ports)) q_class <= CLASS_IP;
         else if (native) q_class <= CLASS_HOMA;
         else if (tcp) begin
-          q_class <= left >= COMMON_HDR[16:0] ? CLASS_HOMA_TCP : CLASS_PORTS;
+          q_class <= in_left >= COMMON_HDR[16:0] ? CLASS_HOMA_TCP : CLASS_PORTS;
           q_ready <= (in_ready && here1) || in_last;
         end else begin
           q_class <= !ours ? CLASS_PORTS : udp_bad ? CLASS_BAD : CLASS_HOMA_UDP;

@@ -39,7 +39,7 @@ module homa_parser
   logic [BYTES-1:0] x_keep[3];
   logic [7:0] x_beat[3], x_proto[3], x_at[3];
   homa_l3_t x_l3[3];
-  logic [16:0] x_end[3];
+  logic [16:0] x_left[3];
 
   homa_parse_l3 #(.WIDTH(WIDTH)) l3 (
       .clk, .rst, .adv,
@@ -47,7 +47,7 @@ module homa_parser
       .q_valid(x_valid[0]), .q_data(x_data[0]), .q_keep(x_keep[0]), .q_last(x_last[0]),
       .q_first(x_first[0]), .q_beat(x_beat[0]), .q_l3(x_l3[0]), .q_not_ip(x_not_ip[0]),
       .q_bad(x_bad[0]), .q_fragment(x_fragment[0]), .q_ready(x_ready[0]),
-      .q_proto(x_proto[0]), .q_at(x_at[0]), .q_end(x_end[0]));
+      .q_proto(x_proto[0]), .q_at(x_at[0]), .q_left(x_left[0]));
   assign x_unknown[0] = 0;
 
   for (genvar i = 0; i < 2; i++) begin : ext
@@ -56,12 +56,12 @@ module homa_parser
         .in_valid(x_valid[i]), .in_data(x_data[i]), .in_keep(x_keep[i]), .in_last(x_last[i]),
         .in_first(x_first[i]), .in_beat(x_beat[i]), .in_l3(x_l3[i]), .in_not_ip(x_not_ip[i]),
         .in_bad(x_bad[i]), .in_fragment(x_fragment[i]), .in_ready(x_ready[i]),
-        .in_unknown(x_unknown[i]), .in_proto(x_proto[i]), .in_at(x_at[i]), .in_end(x_end[i]),
+        .in_unknown(x_unknown[i]), .in_proto(x_proto[i]), .in_at(x_at[i]), .in_left(x_left[i]),
         .q_valid(x_valid[i+1]), .q_data(x_data[i+1]), .q_keep(x_keep[i+1]),
         .q_last(x_last[i+1]), .q_first(x_first[i+1]), .q_beat(x_beat[i+1]), .q_l3(x_l3[i+1]),
         .q_not_ip(x_not_ip[i+1]), .q_bad(x_bad[i+1]), .q_fragment(x_fragment[i+1]),
         .q_ready(x_ready[i+1]), .q_unknown(x_unknown[i+1]), .q_proto(x_proto[i+1]),
-        .q_at(x_at[i+1]), .q_end(x_end[i+1]));
+        .q_at(x_at[i+1]), .q_left(x_left[i+1]));
   end
 
   logic b_valid, b_last, b_first, b_ready, b_broken, b_no_sum;
@@ -78,7 +78,7 @@ module homa_parser
       .in_valid(x_valid[2]), .in_data(x_data[2]), .in_keep(x_keep[2]), .in_last(x_last[2]),
       .in_first(x_first[2]), .in_beat(x_beat[2]), .in_l3(x_l3[2]), .in_not_ip(x_not_ip[2]),
       .in_bad(x_bad[2]), .in_fragment(x_fragment[2]), .in_ready(x_ready[2]),
-      .in_unknown(x_unknown[2]), .in_proto(x_proto[2]), .in_at(x_at[2]), .in_end(x_end[2]),
+      .in_unknown(x_unknown[2]), .in_proto(x_proto[2]), .in_at(x_at[2]), .in_left(x_left[2]),
       .q_valid(b_valid), .q_data(b_data), .q_keep(b_keep), .q_last(b_last), .q_first(b_first),
       .q_beat(b_beat), .q_l3(b_l3), .q_ready(b_ready), .q_class(b_class), .q_broken(b_broken),
       .q_sport(b_sport), .q_dport(b_dport), .q_at(b_at), .q_bytes(b_bytes),
