@@ -22,15 +22,17 @@ module homa_parse_body
     input logic [WIDTH/8-1:0] in_keep,
     input logic in_last,
     input logic in_first,
-    input logic [7:0] in_beat,
+    input logic [7:0] in_since,
     input homa_l3_t in_l3,
     input logic in_ready,
     input logic [2:0] in_class,
     input logic in_broken,
     input logic [15:0] in_sport,
     input logic [15:0] in_dport,
-    input logic [7:0] in_at,
-    input logic [16:0] in_bytes,
+    input logic [6:0] in_at,
+    input logic [16:0] in_left,
+    input logic in_udp,
+    input logic [15:0] in_udp_length,
     input logic in_no_sum,
 
     output logic q_valid,
@@ -57,12 +59,16 @@ module homa_parse_body
   logic [16:0] c_bytes;
   logic [HDR_BITS-1:0] c_hdr;  // first byte highest
 
-  wire homa = in_class == CLASS_HOMA || in_class == CLASS_HOMA_UDP || in_class == CLASS_HOMA_TCP;
+  localparam logic [16:0] UDP_HDR = 17'd8;
+  wire ours = in_sport == UDP_PORT[15:0] || in_dport == UDP_PORT[15:0];
+  wire in_homa_udp = in_class == CLASS_HOMA_UDP && ours;
+  wire udp_bad = in_udp_length < UDP_HDR[15:0] || {1'b0, in_udp_length} > in_left;
+  wire homa = in_class == CLASS_HOMA || (in_homa_udp && !udp_bad) || in_class == CLASS_HOMA_TCP;
   wire [LANE_BITS-1:0] turn = in_at[LANE_BITS-1:0];
   // Beats since the one with the header's first byte; negative ones are large and fit nothing.
-  wire [7:0] since = in_beat - (in_at >> LANE_BITS);
-  wire [7:0] end_at = in_at + 8'(HDR_HALVES - 1);
-  wire full = in_ready && (!homa || in_beat >= (end_at >> LANE_BITS));
+  wire [7:0] since = in_since;
+  wire [7:0] end_since = 8'((32'(turn) + HDR_HALVES - 1) / HALVES);
+  wire full = in_ready && (!homa || (!since[7] && since >= end_since));
   wire sent_before = c_sent && !in_first;
   wire emit = (full || in_last) && !sent_before;
 
@@ -83,11 +89,12 @@ module homa_parse_body
       c_last <= in_last;
       c_broken <= in_broken;
       c_l3 <= in_l3;
-      c_class <= in_broken ? CLASS_BAD : in_class;
+      if (in_broken || (in_homa_udp && udp_bad)) c_class <= CLASS_BAD;
+      else c_class <= in_class == CLASS_HOMA_UDP && !ours ? CLASS_PORTS : in_class;
       c_sport <= in_sport;
       c_dport <= in_dport;
-      c_at <= in_at[6:0];
-      c_bytes <= in_bytes;
+      c_at <= in_at;
+      c_bytes <= in_udp ? {1'b0, in_udp_length} - UDP_HDR : in_left;
       c_no_sum <= in_no_sum;
       c_emit <= emit;
       c_sent <= emit || sent_before;

@@ -33,7 +33,10 @@ module homa_parse_l3
     output logic q_ready,          // the fixed header has passed
     output logic [7:0] q_proto,    // what follows it
     output logic [7:0] q_at,       // begin of what follows, halfwords
-    output logic [16:0] q_left    // bytes behind the IP header, as it says
+    output logic [16:0] q_left,    // bytes behind the IP header, as it says
+    output logic [18:0] q_more,    // what has to be added to q_l3.sum
+    output logic [16:0] q_bytes,   // of the frame so far
+    output logic [16:0] q_end      // end of the IP packet in the frame, bytes
 );
   localparam int BYTES = WIDTH / 8;
   localparam int HALVES = WIDTH / 16;
@@ -115,17 +118,23 @@ module homa_parse_l3
   wire [3:0] ihl = s_ip[11:8];
   wire [15:0] total = s_ip[16+:16];
   wire [15:0] payload6 = s_ip[32+:16];
-  wire [16:0] end4 = l3_byte + {1'b0, total};
-  wire [16:0] end6 = l3_byte + 17'd40 + {1'b0, payload6};
+  // Where what total and payload6 count begins, and the bytes of the fixed headers.
+  wire [16:0] counted_at = v6 ? (s_vlan ? 17'd58 : 17'd54) : l3_byte;
+  wire [16:0] fixed = v6 ? (s_vlan ? 17'd58 : 17'd54) : (s_vlan ? 17'd38 : 17'd34);
+  wire [16:0] ip_end = counted_at + {1'b0, v6 ? payload6 : total};
   wire bad4 = version != 4'd4 || ihl < 4'd5 || total < {10'd0, ihl, 2'b00};
   wire bad6 = version != 4'd6;
-  wire [16:0] ip_end = v6 ? end6 : end4;
   wire too_short = s_bytes < l3_byte;
-  wire cut = s_bytes < (l3_byte + (v6 ? 17'd40 : 17'd20)) || s_bytes < ip_end;
-  logic [19:0] sum;
+  wire cut = s_bytes < fixed;
+  // The sum of IPv4's header in two parts; the next stage adds them.
+  logic [18:0] sum, more;
   always_comb begin
     sum = 0;
-    for (int i = 0; i < 10; i++) sum = sum + {4'd0, s_ip[16*i+:16]};
+    more = 0;
+    for (int i = 0; i < 5; i++) begin
+      sum = sum + {3'd0, s_ip[16*i+:16]};
+      more = more + {3'd0, s_ip[16*(i+5)+:16]};
+    end
   end
   wire [7:0] last_half = l3_at + (v6 ? 8'd19 : 8'd9);
 
@@ -140,7 +149,8 @@ module homa_parse_l3
       q_beat <= s_beat;
       q_l3.vlan <= s_vlan;
       q_l3.tci <= s_vlan ? s_tci : 16'd0;
-      q_l3.sum <= sum;
+      q_l3.sum <= {1'b0, sum};
+      q_more <= more;
       q_l3.v4 <= v4;
       q_l3.v6 <= v6;
       q_l3.tos <= v6 ? s_ip[11:4] : s_ip[7:0];
@@ -156,6 +166,8 @@ module homa_parse_l3
       q_ready <= s_beat >= 8'(32'(last_half) / HALVES);
       q_proto <= v6 ? s_ip[48+8+:8] : s_ip[64+:8];
       q_at <= l3_at + (v6 ? 8'd20 : {3'd0, ihl, 1'b0});
+      q_bytes <= s_bytes;
+      q_end <= ip_end;
       q_left <= v6 ? {1'b0, payload6} : {1'b0, total} - {11'd0, ihl, 2'b00};
     end
   end

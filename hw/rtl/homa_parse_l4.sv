@@ -18,6 +18,7 @@ module homa_parse_l4
     input logic in_last,
     input logic in_first,
     input logic [7:0] in_beat,
+    input logic [7:0] in_before,   // the beat before it
     input homa_l3_t in_l3,
     input logic in_not_ip,
     input logic in_bad,
@@ -33,15 +34,18 @@ module homa_parse_l4
     output logic [WIDTH/8-1:0] q_keep,
     output logic q_last,
     output logic q_first,
-    output logic [7:0] q_beat,
     output homa_l3_t q_l3,
     output logic q_ready,          // class and place are known
-    output logic [2:0] q_class,    // CLASS_HOMA_TCP: if the Homa header agrees, else CLASS_PORTS
+    output logic [2:0] q_class,    // CLASS_HOMA_TCP: if the Homa header agrees, else CLASS_PORTS;
+                                   // CLASS_HOMA_UDP: if a port is ours and its length can be true
     output logic q_broken,         // this frame contradicts itself after all; with q_last
     output logic [15:0] q_sport,
     output logic [15:0] q_dport,
     output logic [7:0] q_at,       // begin of the Homa header, halfwords
-    output logic [16:0] q_bytes,   // Homa header and payload, bytes
+    output logic [7:0] q_since,    // beats since that with the begin, modulo 256
+    output logic [16:0] q_left,    // bytes behind the headers of IP
+    output logic q_udp,            // a UDP header is first, and says q_udp_length
+    output logic [15:0] q_udp_length,
     output logic q_no_sum          // in UDP: its checksum is 0
 );
   localparam int HALVES = WIDTH / 16;
@@ -56,9 +60,16 @@ module homa_parse_l4
     half = {data[16*32'(lane)+:8], data[16*32'(lane)+8+:8]};
   endfunction
 
-  function automatic logic is_here(input logic [7:0] at, input logic [7:0] beat);
-    is_here = (at >> LANE_BITS) == beat;
+  // Rows: places in units of a beat. Is the halfword that many behind `lane` in this beat, if this
+  // is the row of `lane`, or the one behind it?
+  function automatic logic is_here(input logic [LANE_BITS-1:0] lane, input logic [1:0] more,
+                                     input logic in_row, input logic in_next);
+    logic [LANE_BITS:0] sum = {1'b0, lane} + (LANE_BITS + 1)'(more);
+    is_here = sum[LANE_BITS] ? in_next : in_row;
   endfunction
+  wire [7:0] row = in_at >> LANE_BITS;
+  wire [LANE_BITS-1:0] lane = LANE_BITS'(in_at);
+  wire in_row = row == in_beat, in_next = row == in_before;
 
   wire native = in_proto == IPPROTO[7:0];
   wire tcp = in_proto == IPPROTO_HIJACK[7:0];
@@ -69,18 +80,14 @@ module homa_parse_l4
   wire [15:0] half1 = half(in_data, LANE_BITS'(in_at + 8'd1));
   wire [15:0] half2 = half(in_data, LANE_BITS'(in_at + 8'd2));
   wire [15:0] half3 = half(in_data, LANE_BITS'(in_at + 8'd3));
-  wire here0 = is_here(in_at, in_beat);
-  wire here1 = is_here(in_at + 8'd1, in_beat);
-  wire here2 = is_here(in_at + 8'd2, in_beat);
-  wire here3 = is_here(in_at + 8'd3, in_beat);
-  logic [15:0] q_udp_length;
-  wire [15:0] udp_length = here2 ? half2 : q_udp_length;
-  wire [15:0] sport = here0 ? half0 : q_sport;
-  wire [15:0] dport = here1 ? half1 : q_dport;
-  wire ours = sport == UDP_PORT[15:0] || dport == UDP_PORT[15:0];
-  wire udp_bad = udp_length < UDP_HDR[15:0] || {1'b0, udp_length} > in_left;
+  wire here0 = is_here(lane, 2'd0, in_row, in_next);
+  wire here1 = is_here(lane, 2'd1, in_row, in_next);
+  wire here2 = is_here(lane, 2'd2, in_row, in_next);
+  wire here3 = is_here(lane, 2'd3, in_row, in_next);
   wire fragment = in_fragment || (in_l3.v6 && !in_unknown && in_proto == EXT_FRAGMENT);
   wire known = q_ready && !in_first;
+  wire behind_udp = udp && ports && !in_unknown && !fragment && !in_bad && !in_not_ip;
+  wire [7:0] at = behind_udp ? in_at + 8'd4 : in_at;
 
   always_ff @(posedge clk) begin
     if (rst) q_valid <= 0;
@@ -90,16 +97,17 @@ module homa_parse_l4
       q_keep <= in_keep;
       q_last <= in_last;
       q_first <= in_first;
-      q_beat <= in_beat;
       q_l3 <= in_l3;
       q_broken <= in_last && in_bad && !in_not_ip;
       if (here0 && !known) q_sport <= half0;
       if (here1 && !known) q_dport <= half1;
       if (here2 && !known) q_udp_length <= half2;
       if (here3 && !known) q_no_sum <= half3 == 0;
+      q_since <= in_beat - ((known ? q_at : at) >> LANE_BITS);
       if (!known) begin
-        q_at <= in_at;
-        q_bytes <= in_left;
+        q_at <= at;
+        q_left <= in_left;
+        q_udp <= behind_udp;
         q_ready <= in_ready || in_last;
         if (in_not_ip) q_class <= CLASS_NOT_IP;
         else if (in_bad) q_class <= CLASS_BAD;
@@ -110,9 +118,7 @@ module homa_parse_l4
           q_class <= in_left >= COMMON_HDR[16:0] ? CLASS_HOMA_TCP : CLASS_PORTS;
           q_ready <= (in_ready && here1) || in_last;
         end else begin
-          q_class <= !ours ? CLASS_PORTS : udp_bad ? CLASS_BAD : CLASS_HOMA_UDP;
-          q_at <= in_at + 8'd4;
-          q_bytes <= {1'b0, udp_length} - UDP_HDR;
+          q_class <= CLASS_HOMA_UDP;
           q_ready <= (in_ready && here3) || in_last;
         end
       end
