@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -477,5 +478,8 @@ int main(int argc, char **argv)
 	server = start_server(&config, proto);
 	client(&config, proto);
 	kill(server, SIGKILL);
+	/* The port is free for the next measurement when the server has ended. */
+	if (waitpid(server, NULL, 0) != server)
+		rpcs_die("the server");
 	return 0;
 }

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import platform
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from lab.targets import ratchet
 from lab.vm import Kernel
 from lab.vm.bench import counting, profile, timing
 from lab.vm.bench.counting import Counts
+from lab.vm.bench.programs import bench_program
 
 pytestmark = pytest.mark.once
 
@@ -108,3 +111,25 @@ def test_times__every_case_has_one(counted: Kernel, module: Path) -> None:
         assert set(times.values) == {case.key for case in group.cases}
         assert all(value and value > 0 for (value,) in times.values.values())
         assert len(times.best_ratios(times.tcp())) == 1
+
+
+# In a process of its own: what the bench leaves behind becomes its child, and no other is.
+LEFT = """
+import ctypes, os, sys
+PR_SET_CHILD_SUBREAPER = 36
+assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+for _ in range(20):
+    pid = os.spawnvp(os.P_NOWAIT, sys.argv[1], sys.argv[1:])
+    assert os.waitpid(pid, 0)[1] == 0
+    try:
+        sys.exit(f"process {os.waitpid(-1, 0)[0]} was left")
+    except ChildProcessError:
+        pass
+"""
+
+
+def test_program__its_server_has_ended_before_it() -> None:
+    """Else the next measurement finds the port taken."""
+    net = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]
+    bench = [*net, str(bench_program()), "--count", "10", "--warmup", "0"]
+    subprocess.run([sys.executable, "-c", LEFT, *bench], check=True, timeout=600)
