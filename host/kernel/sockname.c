@@ -86,6 +86,10 @@ int homak_bind(struct socket *sock, homak_bind_addr *addr, int len)
 	if (port >= HOMA_MIN_DEFAULT_PORT)
 		return homak_error_text(hsk, -EINVAL,
 					"bind: servers use ports below 32768");
+	if (inet_port_requires_bind_service(sock_net(sock->sk), port) &&
+	    !ns_capable(sock_net(sock->sk)->user_ns, CAP_NET_BIND_SERVICE))
+		return homak_error_text(hsk, -EACCES,
+					"bind: the port needs CAP_NET_BIND_SERVICE");
 	lock_sock(sock->sk);
 	err = homak_bind_locked(hsk, port);
 	release_sock(sock->sk);

@@ -17,6 +17,11 @@ void end(pid_t pid);
 /** call() - one request and its response. */
 void call(struct sock *s, size_t size, unsigned int seed);
 
+/* life_bind.c */
+void life_low_ports(void);
+
+#define LIFE_BIND_CHECKS { "low ports need a capability", life_low_ports }
+
 /* life_pays.c */
 void life_cgroup_pays(void);
 void life_cgroup_pays_namespace(void);
