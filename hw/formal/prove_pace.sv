@@ -2,8 +2,8 @@
 //
 // homa_pace, with beats of two bytes and a limit and a rate that do not change: what is offered
 // stays until it is taken, each beat passes unchanged; switched on, a frame begins only if at most
-// `limit` bytes are in the port, counted to the byte and the cycle; a frame that may begin for
-// six cycles, with an empty port and no rate, does begin; switched off, nothing waits. What has
+// `limit` bytes are in the port, counted to the byte and the cycle; with an empty port and no rate
+// a frame waits for less than six cycles; switched off, none waits at all. What has
 // left is said once for each frame, in order, with its number, and only when all its bytes have
 // left. A frame's number is free (`mark`), so what holds for it holds for each. The input keeps
 // what it offers. The port may lie. Frames that could not be remembered are left out.

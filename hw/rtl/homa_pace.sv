@@ -9,8 +9,8 @@
 // `rate` bounds what leaves in the long run, headers and gaps on the cable included, for a link
 // that is slower further on. A frame that has begun, or that was offered, goes on.
 //
-// Frames pass without delay. What is known of them is counted in short steps, a cycle each, so it is
-// known some cycles later:
+// Frames pass without delay. Their bytes are counted in short steps, a cycle each, so they are known
+// some cycles later:
 //
 //   0  a beat is taken, the port says what has left
 //   1  the bytes of each eighth of it are counted
@@ -20,8 +20,8 @@
 //   5  is there room? debt
 //   6  is the debt paid?
 //
-// A frame that begins while beats are on this way must have room for all of them; if there is not so
-// much room it waits until nothing is on the way. So the limit holds to the byte. The rate may be
+// A frame that begins while beats are on this way must have room for all of them; if there is not
+// so much room it waits until nothing is on the way. So the limit holds to the byte. The rate may be
 // passed by what is on the way, and never is in the long run: the debt counts all of it.
 //
 // When the port has said so many bytes that all of a frame have left, its number and the time go to
@@ -64,7 +64,7 @@ module homa_pace #(
     output logic waited,           // a frame is there and must not begin
     output logic lied,             // the port says that more bytes left than it had
     output logic untaken,          // a frame has left, and the host has not taken those before
-    output logic crowded           // there are too many frames in the port to remember one more
+    output logic crowded           // a frame is not remembered: the port has too many, or too many bytes
 );
   localparam int BYTES = WIDTH / 8;
   localparam int GROUPS = (BYTES + 7) / 8;
