@@ -61,7 +61,7 @@ static void acknowledged(struct tas_engine *engine, struct tas_conn *conn,
 	conn->f.dupacks = 0;
 	conn->backoff = 0;
 	conn->stalled_at = 0;
-	conn->tail_probed = false;
+	conn->tail_probes = 0;
 	tas_follow(conn);
 	if (unlikely(conn->f.sacks))
 		tas_sacked_trim(conn);

@@ -328,8 +328,11 @@ struct tas_conn {
 	u8 control;
 	/* The connection is paced even if its control is by window. */
 	bool pacing;
-	/* A tail loss probe was sent, and nothing was acknowledged since. */
-	bool tail_probed;
+	/* The number of times since the last acknowledgement, or since a repair began, that
+	 * something was sent before the timeout because nothing came. */
+	u8 tail_probes;
+	/* A segment was taken for lost that others had only overtaken. */
+	bool overtaken;
 	/* Both sides scale their windows. */
 	bool wscale_ok;
 };

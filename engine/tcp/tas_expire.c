@@ -58,18 +58,21 @@ static void retransmit(struct tas_engine *engine, struct tas_conn *conn)
 	tas_rearm(engine, conn);
 }
 
-/* Sends the last segment once more: its ACK tells what is lost. */
+/* Repairs what has not arrived in time. If nothing is known of that, the last segment is sent once
+ * more: its ACK tells what is lost. */
 static void probe_tail(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 last = homa_min_u32(tas_in_flight(conn), conn->f.mss);
 
 	if (!tas_in_flight(conn) || !tas_wants_tail_probe(engine, conn))
 		return;
-	engine->metrics.tail_probes++;
-	conn->tail_probed = true;
 	conn->rtt_at = 0;
-	conn->rtx_nxt = conn->f.snd_nxt - last;
-	conn->rtx_end = conn->f.snd_nxt;
+	if (!tas_loss_late(engine, conn)) {
+		engine->metrics.tail_probes++;
+		conn->tail_probes++;
+		conn->rtx_nxt = conn->f.snd_nxt - last;
+		conn->rtx_end = conn->f.snd_nxt;
+	}
 	tas_want(engine, conn);
 	tas_arm(engine, conn, TAS_TIMER_RETRANSMIT,
 		engine->now + tas_backed_off(engine, conn->rto, 0));

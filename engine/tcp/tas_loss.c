@@ -49,16 +49,34 @@ static void begin(struct tas_engine *engine, struct tas_conn *conn)
 	conn->f.cwnd = conn->ssthresh;
 	conn->recover = conn->f.snd_nxt;
 	conn->rtt_at = 0;
+	conn->tail_probes = 0;
 	conn->rtx_nxt = conn->rtx_end = conn->f.snd_una;
 	lost(conn, conn->f.snd_una + conn->f.mss);
 }
 
-/* If more than two segments have arrived that were sent after all that was sent again,
- * what is still missing of that was lost once more (as RACK finds it, RFC 8985, by order
- * instead of by time). It is sent again. */
+bool tas_loss_late(struct tas_engine *engine, struct tas_conn *conn)
+{
+	if (conn->f.flags & TAS_F_RECOVERY) {
+		engine->metrics.lost_again++;
+		conn->tail_probes++;
+		conn->rtx_nxt = conn->f.snd_una;
+		return true;
+	}
+	if (!conn->f.sacks)
+		return false;
+	engine->metrics.lost_late++;
+	begin(engine, conn);
+	lost(conn, conn->sacked[conn->f.sacks - 1].start);
+	return true;
+}
+
+/* If a segment has arrived that was sent after all that was sent again, what is still missing
+ * of that was lost once more (as RACK finds it, RFC 8985, by order instead of by time), and is
+ * sent again. Where segments have overtaken others it takes more than two of them. */
 static void lost_again(struct tas_engine *engine, struct tas_conn *conn)
 {
-	u32 edge = conn->rtx_edge + (DUPACKS - 1) * conn->f.mss;
+	u32 edge = conn->rtx_edge +
+		   (conn->overtaken || !(conn->f.flags & TAS_F_TS) ? (DUPACKS - 1) * conn->f.mss : 0);
 
 	if (!conn->f.sacks || conn->rtx_nxt != conn->rtx_end ||
 	    !tas_after(conn->rtx_end, conn->f.snd_una) ||
@@ -79,8 +97,11 @@ void tas_loss_dupack(struct tas_engine *engine, struct tas_conn *conn, bool news
 		/* What a repair that has ended was about is not repaired once more. */
 		if (tas_before(conn->f.snd_una, conn->recover) && !sack)
 			return;
-		if (conn->f.dupacks < DUPACKS && below == conn->f.snd_una)
+		if (conn->f.dupacks < DUPACKS && below == conn->f.snd_una) {
+			if (sack)
+				tas_rearm_tail(engine, conn);
 			return;
+		}
 		begin(engine, conn);
 	}
 	if (sack && (conn->f.flags & TAS_F_RECOVERY)) {
@@ -115,6 +136,7 @@ static bool needless(struct tas_engine *engine, struct tas_conn *conn,
 	    !tas_before(seg->ts_echo, conn->undo_ts))
 		return false;
 	engine->metrics.repairs_undone++;
+	conn->overtaken = true;
 	conn->rate.lost = false;
 	conn->f.cwnd = homa_max_u32(cwnd, conn->f.cwnd);
 	conn->ssthresh = homa_max_u32(conn->undo_ssthresh, conn->ssthresh);

@@ -65,7 +65,7 @@ static void ack_in(struct tas_engine *engine, struct tas_conn *conn,
 	f->snd_una = seg->ack;
 	conn->backoff = 0;
 	conn->stalled_at = 0;
-	conn->tail_probed = false;
+	conn->tail_probes = 0;
 	if (unlikely((una ^ seg->ack) >> FOLLOW_SHIFT))
 		tas_follow(conn);
 	if (f->flags & (TAS_F_CWND_FULL | TAS_F_PACED))

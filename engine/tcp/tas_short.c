@@ -40,7 +40,7 @@ static bool plain(const struct tas_conn *conn)
 	       conn->srtt && !conn->rtt_at && !conn->listener &&
 	       !conn->user_timeout &&
 	       !(conn->backoff | conn->probes | conn->keep_probes |
-		 conn->tail_probed);
+		 conn->tail_probes);
 }
 
 /* True if fields that the usual segments do not look at have the values that these

@@ -8,6 +8,8 @@
 #include "tas_impl.h"
 
 #define TAIL_MIN_NS (2 * TAS_MSEC) /* least time to a tail loss probe, in ns */
+#define PROBES 3u /* the most probes in a row; each waits twice as long as the one before */
+#define REORDER_MIN_NS TAS_MSEC /* least time in which a segment may be overtaken, in ns */
 
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings)
 {
@@ -38,11 +40,26 @@ u64 tas_tail_after(const struct tas_engine *engine, const struct tas_conn *conn)
 bool tas_wants_tail_probe(const struct tas_engine *engine,
 			  const struct tas_conn *conn)
 {
-	return engine->params.tail_loss_probe && conn->srtt &&
+	/* A probe whose ACK reports a gap has not repaired it. */
+	bool may = conn->tail_probes < PROBES ||
+		   (conn->f.sacks && !(conn->f.flags & TAS_F_RECOVERY));
+
+	return engine->params.tail_loss_probe && conn->srtt && may &&
 	       conn->f.state >= TAS_ESTABLISHED && (conn->f.flags & TAS_F_SACK) &&
-	       !conn->backoff && !conn->tail_probed &&
-	       !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)) &&
-	       !conn->f.sacks;
+	       !conn->backoff && !(conn->f.flags & TAS_F_LOSS);
+}
+
+/* Time after which what was sent is looked at before the timeout, ns. */
+static u64 look_after(const struct tas_engine *engine, const struct tas_conn *conn)
+{
+	/* What was sent again had one round trip to arrive, and one for what came between. */
+	if (conn->f.flags & TAS_F_RECOVERY)
+		return homa_max_u64(2 * conn->srtt, TAIL_MIN_NS)
+		       << conn->tail_probes;
+	/* What was overtaken arrives in a quarter of one or never (RFC 8985, 6.2). */
+	if (conn->f.sacks)
+		return homa_max_u64(conn->srtt / 4, REORDER_MIN_NS);
+	return tas_tail_after(engine, conn) << conn->tail_probes;
 }
 
 /* Time until the user timeout, in ns. */
@@ -55,7 +72,7 @@ static u64 time_left(const struct tas_engine *engine, const struct tas_conn *con
 
 void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn)
 {
-	u64 tail = engine->now + tas_tail_after(engine, conn);
+	u64 tail = engine->now + look_after(engine, conn);
 
 	tas_disarm(conn, TAS_TIMER_TAIL);
 	if (tas_in_flight(conn) && tas_wants_tail_probe(engine, conn) &&

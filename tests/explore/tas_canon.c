@@ -48,8 +48,8 @@ static void put_sender(struct xp_world *w, struct xp_sink *s,
 	put2(s, f->mss, (u32)c->peer_mss << 16 | c->path_mtu);
 	xp_put(s, (u64)f->dupacks << 48 | (u64)f->sacks << 40 |
 			  (u64)c->backoff << 32 | (u64)c->probes << 24 |
-			  (u64)c->keep_probes << 16 | (u64)c->tail_probed << 8 |
-			  f->snd_wscale);
+			  (u64)c->keep_probes << 16 | (u64)c->tail_probes << 8 |
+			  f->snd_wscale | (u64)c->overtaken << 7);
 	put_ranges(s, c->sacked, f->sacks, iss);
 	xp_put(s, c->srtt);
 	xp_put(s, c->rttvar);
