@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "admin.h"
+#include "closing.h"
 #include "config_schema.h"
 #include "log.h"
 #include "notify.h"
@@ -59,6 +60,7 @@ static void stop_nothing(struct homad *d)
 static const struct part parts[] = {
 	{ start_slow, homad_slow_free },
 	{ homad_signals_start, homad_signals_stop },
+	{ homad_closing_start, stop_nothing },
 	{ homad_ctl_attach_start, stop_nothing },
 	/* This part is stopped after the attachments. */
 	{ homad_handover_start, homad_handover_stop },

@@ -310,31 +310,6 @@ def test_listen__not_more_sockets_than_a_user_may_leave(hosts: tuple[Host, Host]
         assert len(hosts[0].homad.fds()) <= before + taken + 16
 
 
-def test_listen__a_socket_whose_close_takes_long(hosts: tuple[Host, Host]) -> None:
-    """With SO_LINGER the last close() of a socket with unsent bytes waits for them."""
-    with inside(hosts[0]), closing(bound("127.0.0.1", 6010)) as listener:
-        listener.listen()
-        slow = socket.create_connection(("127.0.0.1", 6010))
-        slow.setblocking(False)
-        try:
-            while True:
-                slow.send(bytes(65536))
-        except BlockingIOError:
-            slow.setblocking(True)
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
-        with Client(hosts[0].homad.socket) as client, Client(hosts[0].homad.socket) as other:
-            client.attach()
-            # homad's descriptor is the last one when it comes to close it.
-            hosts[0].homad.send_signal(signal.SIGSTOP)
-            try:
-                socket.send_fds(client.socket, [request(STREAM_LISTEN, 1)], [slow.fileno()])
-                slow.close()
-            finally:
-                hosts[0].homad.send_signal(signal.SIGCONT)
-            assert client.answer() is not None
-            other.attach()
-
-
 # ---- commands ----
 
 Deed = Callable[[Streams, Stream], None]

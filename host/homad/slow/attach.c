@@ -9,8 +9,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "attach.h"
+#include "closing.h"
 #include "log.h"
 
 #ifndef SO_PEERPIDFD
@@ -66,7 +65,7 @@ void homad_client_free(struct homad *d, struct homad_client *client)
 	homad_unwatch(d, &client->conn);
 	homad_unwatch(d, &client->process);
 	homad_answer_drop(client);
-	close(client->conn.fd);
+	homad_close(client->conn.fd);
 	if (client->process.fd >= 0)
 		close(client->process.fd);
 	homa_list_del(&client->list);
@@ -170,7 +169,7 @@ static void take_passed(struct homad_client *client, struct cmsghdr *c)
 		if (client->passed_fd < 0)
 			client->passed_fd = fd;
 		else
-			close(fd);
+			homad_close_passed(client->user, fd);
 	}
 }
 
@@ -193,32 +192,26 @@ static ssize_t receive(struct homad_client *client,
 		 * descriptor. */
 		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
-	ssize_t n = recvmsg(client->conn.fd, &msg,
-			    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	struct cmsghdr *c;
+	ssize_t n;
 
+	/* The kernel closes further descriptors in the call. */
+	homad_hurry();
+	n = recvmsg(client->conn.fd, &msg,
+		    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	homad_hurried();
+	c = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 	client->passed_fd = -1;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		take_passed(client, c);
 	return n;
 }
 
-/* Closes a descriptor that came with a request. It may be the last reference to a
- * connection, whose close() can wait for the peer as long as SO_LINGER says; a socket as a
- * request should bring has nothing to wait for. */
+/* Closes a descriptor that came with a request. */
 static void drop_passed(struct homad_client *client)
 {
-	struct linger none = { .l_onoff = 1 };
-	socklen_t size = 1;
-	u8 state = 0;
-
-	if (client->passed_fd < 0)
-		return;
-	if (getsockopt(client->passed_fd, IPPROTO_TCP, TCP_INFO, &state, &size) ||
-	    state != TCP_CLOSE)
-		setsockopt(client->passed_fd, SOL_SOCKET, SO_LINGER, &none,
-			   sizeof(none));
-	close(client->passed_fd);
+	if (client->passed_fd >= 0)
+		homad_close_passed(client->user, client->passed_fd);
 	client->passed_fd = -1;
 }
 
@@ -240,6 +233,11 @@ static void client_ready(struct homad *d, struct homad_source *source, u32 event
 	     i++) {
 		if (!(events & EPOLLRDHUP) && homad_throttle(d, client)) {
 			homad_client_watch(d, client);
+			return;
+		}
+		if (!homad_may_pass(client->user)) {
+			homad_slow(d)->refused++;
+			homad_client_free(d, client);
 			return;
 		}
 		n = receive(client, &request);
@@ -361,7 +359,7 @@ static void refuse_one(struct homad *d, int listen_fd)
 		close(attach->spare_fd);
 	fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0)
-		close(fd);
+		homad_close(fd);
 	attach->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	homad_slow(d)->refused++;
 }
@@ -381,7 +379,7 @@ void homad_accept(struct homad *d, struct homad_source *source, u32 events)
 		if (fd < 0)
 			return;
 		if (new_client(d, fd))
-			close(fd);
+			homad_close(fd);
 	}
 }
 

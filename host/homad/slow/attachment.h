@@ -17,6 +17,8 @@
 #include "layout.h"
 #include "worker.h"
 
+struct homad_parked;
+
 #define HOMAD_USER_BUCKETS 256u
 /* The most connections that have not attached yet, of a user, and of all users together. */
 #define HOMAD_FRESH_PER_USER 128u
@@ -44,6 +46,10 @@
  *	homad_kept.
  * @half_open: TCP connections to its listeners that are not open yet; the fast path counts
  *	them.
+ * @parked: the first of its descriptors that a thread of the user's closes (struct
+ *	homad_parked, closing.c).
+ * @num_parked: the number of these descriptors, and one for that thread; atomic.
+ * @parks: that thread runs.
  * @tcp_tx_bytes: bytes that streams of its attachments have sent, of attachments that have
  *	ended.
  * @tcp_rx_bytes: bytes that streams of its attachments have received, of attachments that
@@ -68,6 +74,9 @@ struct homad_user {
 	u32 num_exports;
 	u32 kept;
 	u32 half_open;
+	struct homad_parked *parked;
+	u32 num_parked;
+	bool parks;
 	u64 tcp_tx_bytes, tcp_rx_bytes;
 	struct homa_owner owner;
 	struct homad_bytes bytes;

@@ -23,7 +23,8 @@ static bool has_account(const struct homad_user *user)
 {
 	return user->fresh || user->attachments || user->records ||
 	       user->bytes.shared || HOMA_READ_ONCE(user->bytes.copies) ||
-	       user->listeners || user->num_tickets || user->num_passes;
+	       user->listeners || user->num_tickets || user->num_passes ||
+	       __atomic_load_n(&user->num_parked, __ATOMIC_ACQUIRE);
 }
 
 void homad_user_put(struct homad_user *user)

@@ -22,8 +22,8 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include "closing.h"
 #include "stream_share.h"
 #include "streams.h"
 #include "tcp_listener.h"
@@ -72,7 +72,7 @@ static u32 *count_of(struct homad_user *user, bool pass)
 static void end(struct homad *d, struct homad_share *share)
 {
 	homad_unwatch(d, &share->pipe);
-	close(share->pipe.fd);
+	homad_close(share->pipe.fd);
 	if (share->limit.fd >= 0) {
 		homad_unwatch(d, &share->limit);
 		close(share->limit.fd);
@@ -238,12 +238,12 @@ static int begin(struct homad *d, struct homad_client *client,
 /* Is the descriptor what a ticket of this kind comes with: a pipe, or a UNIX socket? */
 static bool is_fit(int fd, bool pass)
 {
-	struct stat file;
 	socklen_t size = sizeof(int);
 	int domain;
 
+	/* fstat() may ask a file system, which may never answer. */
 	if (!pass)
-		return !fstat(fd, &file) && S_ISFIFO(file.st_mode);
+		return fcntl(fd, F_GETPIPE_SZ) >= 0;
 	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) &&
 	       domain == AF_UNIX;
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "closing.h"
 #include "homad_tcp.h"
 #include "log.h"
 #include "stream_grow.h"
@@ -134,7 +135,7 @@ void homad_streams_wanted(struct homad *d)
 	ended = __atomic_exchange_n(&tcp->deaf, NULL, __ATOMIC_ACQUIRE);
 	for (; ended; ended = next_gone) {
 		next_gone = ended->next_deaf;
-		close(ended->fd);
+		homad_close(ended->fd);
 	}
 	for (; gone; gone = next_gone) {
 		next_gone = gone->next_gone;
