@@ -113,6 +113,9 @@ int homa_pl_dup(struct homa_pl_sock *s, int old, int lowest, bool cloexec)
 	fd = HOMA_PL_REAL(fcntl)(old, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD,
 				 lowest);
 	rc = fd < 0 ? -errno : homa_pl_table_room(fd);
+	/* Another thread may have closed @old, and made something else of the number. */
+	if (!rc && homa_pl_table_get(old) != s)
+		rc = -EBADF;
 	if (!rc) {
 		__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
 		homa_pl_table_set(fd, s);
@@ -143,6 +146,9 @@ int homa_pl_dup_to(struct homa_pl_sock *s, int old, int fd, int flags)
 	rc = s ? homa_pl_table_room(fd) : 0;
 	/* dup() says EMFILE of so large a number, dup2() does not. */
 	if (rc == -EMFILE)
+		rc = -EBADF;
+	/* Another thread may have closed @old, and made something else of the number. */
+	if (!rc && s && homa_pl_table_get(old) != s)
 		rc = -EBADF;
 	if (!rc && HOMA_PL_REAL(dup3)(old, fd, flags) < 0)
 		rc = -errno;

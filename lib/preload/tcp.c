@@ -409,48 +409,13 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 	return 0;
 }
 
-/* Give @fd the options of the listening socket, as if the kernel had accepted it. */
-static void inherit(const struct homa_pl_sock *s, int fd)
-{
-	static const struct {
-		/* The option, as for setsockopt(). */
-		int level, name;
-	} options[] = {
-		{ IPPROTO_TCP, TCP_NODELAY },
-		{ SOL_SOCKET, SO_KEEPALIVE },
-		{ IPPROTO_TCP, TCP_KEEPIDLE },
-		{ IPPROTO_TCP, TCP_KEEPINTVL },
-		{ IPPROTO_TCP, TCP_KEEPCNT },
-		{ IPPROTO_TCP, TCP_USER_TIMEOUT },
-		{ SOL_SOCKET, SO_REUSEADDR },
-		{ SOL_SOCKET, SO_RCVLOWAT },
-	};
-	struct linger linger;
-	socklen_t length = sizeof(linger);
-	size_t i;
-
-	if (!HOMA_PL_REAL(getsockopt)(s->tcp->fd, SOL_SOCKET, SO_LINGER,
-				      &linger, &length))
-		HOMA_PL_REAL(setsockopt)(fd, SOL_SOCKET, SO_LINGER, &linger,
-					 length);
-	for (i = 0; i < sizeof(options) / sizeof(*options); i++) {
-		socklen_t size = sizeof(int);
-		int value;
-
-		if (!HOMA_PL_REAL(getsockopt)(s->tcp->fd, options[i].level,
-					      options[i].name, &value, &size))
-			HOMA_PL_REAL(setsockopt)(fd, options[i].level,
-						 options[i].name, &value, size);
-	}
-}
-
 /* Make @fd the descriptor of a connection that homad has accepted; false if there is no memory. */
 static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 		     int flags)
 {
 	struct homa_pl_sock *own;
 
-	inherit(s, fd);
+	homa_pl_tcp_inherit(s->tcp, fd);
 	own = homa_pl_tcp_adopt(fd, s->family, flags & SOCK_NONBLOCK, stream);
 	if (!own)
 		return false;

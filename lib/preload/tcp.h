@@ -7,6 +7,7 @@
  *	tcp_kernel.c	calls of a socket that is the kernel's
  *	tcp_io.c	reading and writing
  *	tcp_options.c	options, names, TCP_INFO
+ *	tcp_inherit.c	options that accepted connections have from their listener
  *	tcp_common.c	what several processes with one connection have together
  *	tcp_wait.c	sleeping, and who is woken by what homad tells
  *	tcp_poll.c	poll() and select()
@@ -66,6 +67,9 @@ struct homa_pl_tcp {
 	size_t least;
 	/* Another process has or had the connection, too: homa_pl_tcp_fetch(). */
 	bool common;
+	/* Of a listener: which options accepted connections get; 0 if it has to be found out.
+	 * tcp_inherit.c reads and writes it, atomically. */
+	uint32_t inherited;
 	/* The first of its places in epoll sets, linked by homa_pl_watch.of_sock;
 	 * homa_pl_tcp_lock() protects it. */
 	struct homa_pl_watch *watches;
@@ -173,6 +177,14 @@ int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		       socklen_t *len, int flags);
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how);
 
+/* ---- tcp_inherit.c ---- */
+
+/** homa_pl_tcp_inherit() - give @fd, a new socket of the kernel, the options of @listener, as if
+ *  the kernel had accepted a connection. */
+void homa_pl_tcp_inherit(struct homa_pl_tcp *listener, int fd);
+/** homa_pl_tcp_heirs_change() - note that the program has set an option of @tcp. */
+void homa_pl_tcp_heirs_change(struct homa_pl_tcp *tcp);
+
 /* ---- tcp_kernel.c ---- */
 
 /** homa_pl_tcp_is_bound() - has the program bound the socket to a port? Such a socket connects with
@@ -250,9 +262,9 @@ int homa_pl_tcp_count(struct homa_pl_sock *s, unsigned long request, int *out);
 bool homa_pl_tcp_passes(const struct msghdr *msg);
 /** homa_pl_tcp_pass() - do sendmsg() with such a message; returns -1 with errno if it fails. */
 ssize_t homa_pl_tcp_pass(int fd, const struct msghdr *msg, int flags);
-/** homa_pl_tcp_received() - make sockets of homad's of those that have come with a message; keeps
- *  errno. */
-void homa_pl_tcp_received(const struct msghdr *msg);
+/** homa_pl_tcp_received() - make sockets of homad's of those that have come with a message. Those
+ *  for which the process has no room are closed and cut off, as the kernel does it. Keeps errno. */
+void homa_pl_tcp_received(struct msghdr *msg);
 
 /* ---- tcp_poll.c ---- */
 

@@ -299,6 +299,30 @@ static int strip(const struct homa_pl_set *set, struct epoll_event *events,
 	return left;
 }
 
+/* Wait in the kernel's set. Kernels before 5.11 and C libraries before 2.35 know whole milliseconds
+ * only, to which times are rounded up. */
+static int kernel_wait(int epfd, struct epoll_event *events, int max,
+		       const struct timespec *wait, const sigset_t *mask)
+{
+	/* Atomic; true when the kernel has said that it has no such call. */
+	static bool none;
+	int ms = -1, n;
+
+	if (HOMA_PL_REAL(epoll_pwait2) &&
+	    !__atomic_load_n(&none, __ATOMIC_RELAXED)) {
+		n = HOMA_PL_REAL(epoll_pwait2)(epfd, events, max, wait, mask);
+		if (n >= 0 || errno != ENOSYS)
+			return n;
+		__atomic_store_n(&none, true, __ATOMIC_RELAXED);
+	}
+	if (wait)
+		ms = wait->tv_sec > 1000000 ?
+			     1000000000 :
+			     (int)(wait->tv_sec * 1000 +
+				   (wait->tv_nsec + 999999) / 1000000);
+	return HOMA_PL_REAL(epoll_pwait)(epfd, events, max, ms, mask);
+}
+
 /* Ask the kernel's set. A listener with EPOLLONESHOT may be told by it and by the ready list. */
 static int kernel_events(struct homa_pl_set *set, int epfd,
 			 struct epoll_event *events, int max,
@@ -306,14 +330,8 @@ static int kernel_events(struct homa_pl_set *set, int epfd,
 {
 	bool nudged = false;
 	uint64_t count;
-	int ms = -1, n;
+	int n = kernel_wait(epfd, events, max, wait, mask);
 
-	if (wait)
-		ms = wait->tv_sec > 1000000 ?
-			     1000000000 :
-			     (int)(wait->tv_sec * 1000 +
-				   (wait->tv_nsec + 999999) / 1000000);
-	n = HOMA_PL_REAL(epoll_pwait)(epfd, events, max, ms, mask);
 	if (n < 0)
 		return -errno;
 	n = strip(set, events, n, &nudged);

@@ -159,6 +159,7 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 		if (!s->tcp->stream || errno != ENOTCONN)
 			return -errno;
 	}
+	homa_pl_tcp_heirs_change(s->tcp);
 	which = level == IPPROTO_TCP ? patience_of(name) : -1;
 	if (which >= 0)
 		be_patient(s, (unsigned int)which,

@@ -132,6 +132,9 @@ static int error_of(int rc)
 	switch (rc) {
 	case -EDQUOT:
 		return -ETOOMANYREFS;
+	/* A blocking sendmsg() never says EAGAIN, and to poll() the socket is writable. */
+	case -EAGAIN:
+		return -ENOBUFS;
 	case -ENOTCONN:
 	case -ENOENT:
 		return -EOPNOTSUPP;
@@ -316,7 +319,8 @@ static int begin_connection(int fd, struct homa_stream *stream)
 	return 0;
 }
 
-/* Make a socket of what was taken at the descriptor @fd. */
+/* Make a socket of what was taken at the descriptor @fd. If that fails, the caller closes @fd, at
+ * which something else may be by then. */
 static int begin(int fd, const struct homa_stream_taken *taken)
 {
 	bool listens = taken->fd >= 0;
@@ -328,7 +332,7 @@ static int begin(int fd, const struct homa_stream_taken *taken)
 	homa_stream_close(taken->stream);
 	if (listens)
 		HOMA_PL_REAL(close)(taken->fd);
-	return rc;
+	return rc == -EMFILE || rc == -ENFILE ? rc : -ENOMEM;
 }
 
 /* The socket of a stream that this process has, with a reference; NULL if it is ending. */
@@ -359,6 +363,9 @@ static int duplicate(int fd, struct homa_stream *stream)
 	if (old >= 0)
 		rc = homa_pl_dup_to(s, old, fd, flags ? O_CLOEXEC : 0);
 	homa_pl_drop(s);
+	/* Another thread has closed that descriptor; there may be more of them. */
+	if (rc == -EBADF)
+		rc = -EAGAIN;
 	return rc < 0 ? rc : 0;
 }
 
@@ -385,13 +392,14 @@ static int take(int fd)
 	}
 }
 
-static int receive(int fd, void *arg)
+/* Make a socket of homad's of the descriptor, if it stands for one. Returns 0 or a negative errno;
+ * -EMFILE, -ENFILE and -ENOMEM say that there is no room for it in this process. */
+static int receive(int fd)
 {
 	int rc;
 
-	(void)arg;
 	if (!homa_stream_is_passed(fd))
-		return fd;
+		return 0;
 	rc = homa_pl_tcp_is_on() ? -EDEADLK : -EOPNOTSUPP;
 	if (rc == -EDEADLK && !homa_pl_inside()) {
 		homa_pl_hold();
@@ -401,13 +409,82 @@ static int receive(int fd, void *arg)
 	if (rc)
 		homa_pl_debug("a TCP socket that was received cannot be used: %s",
 			      strerror(-rc));
-	return fd;
+	return rc;
 }
 
-void homa_pl_tcp_received(const struct msghdr *msg)
+static bool no_room(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
+}
+
+/* Close the descriptors of @part from the @keep-th on, and take them out of the message, as the
+ * kernel does it when the process can have no more of them. @whole: the size of @part with the
+ * bytes up to the next one. */
+static void cut(struct msghdr *msg, struct cmsghdr *part, size_t whole,
+		size_t keep)
+{
+	size_t num = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	char *control = msg->msg_control, *at = (char *)part;
+	size_t left = keep ? CMSG_SPACE(keep * sizeof(int)) : 0;
+	char *end = control + msg->msg_controllen;
+	size_t i;
+	int fd;
+
+	for (i = keep; i < num; i++) {
+		memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
+		homa_pl_close(fd);
+	}
+	msg->msg_flags |= MSG_CTRUNC;
+	if (left > whole)
+		left = whole;
+	if (keep)
+		part->cmsg_len = CMSG_LEN(keep * sizeof(int));
+	memmove(at + left, at + whole, (size_t)(end - (at + whole)));
+	msg->msg_controllen -= whole - left;
+}
+
+/* Make sockets of homad's of the descriptors of @part. Returns how many of them the program can
+ * have. */
+static size_t receive_part(const struct cmsghdr *part)
+{
+	size_t num = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int), i;
+	int fd;
+
+	for (i = 0; i < num; i++) {
+		memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
+		if (no_room(receive(fd)))
+			break;
+	}
+	return i;
+}
+
+static void received(struct msghdr *msg)
+{
+	struct cmsghdr *part = msg->msg_control ? CMSG_FIRSTHDR(msg) : NULL;
+	const char *end = (const char *)msg->msg_control + msg->msg_controllen;
+
+	for (; part; part = CMSG_NXTHDR(msg, part)) {
+		size_t left = (size_t)(end - (const char *)part);
+		size_t whole = CMSG_ALIGN(part->cmsg_len), keep;
+
+		if (part->cmsg_level != SOL_SOCKET ||
+		    part->cmsg_type != SCM_RIGHTS ||
+		    part->cmsg_len < CMSG_LEN(0) || part->cmsg_len > left)
+			continue;
+		keep = receive_part(part);
+		if (keep == (part->cmsg_len - CMSG_LEN(0)) / sizeof(int))
+			continue;
+		cut(msg, part, whole < left ? whole : left, keep);
+		/* The kernel puts all descriptors into one part. */
+		return;
+	}
+}
+
+void homa_pl_tcp_received(struct msghdr *msg)
 {
 	int error = errno;
 
-	each_descriptor(msg, receive, NULL);
+	if (msg)
+		received(msg);
 	errno = error;
 }

@@ -24,8 +24,8 @@
 #include "stream_pass.h"
 
 /* The most times that homad is asked for a ticket while it answers -EAGAIN, and for a stream while
- * it makes memory for that. */
-#define TRIES 20
+ * it makes memory for that. Other threads get their turns in between. */
+#define TRIES 200
 #define TAKES 200
 /* The begin of the names of sockets that stand for streams, which are abstract ones. */
 #define NAME "homa.tcp/"
@@ -96,7 +96,8 @@ static int ask(struct homa_streams *ctx, struct homa_ctl_request *request,
 	return rc ? rc : answer->error > 0 ? -EPROTO : answer->error;
 }
 
-/* Have homad hold the stream for whoever shows the socket. The caller has @ctl and @look. */
+/* Ask homad once to hold the stream for whoever shows the socket. It says -EAGAIN if a connection
+ * has come to the listener meanwhile. The caller has @ctl and @look. */
 static int hold(struct homa_stream *stream, int stands, int held)
 {
 	struct homa_streams *ctx = stream->ctx;
@@ -107,7 +108,7 @@ static int hold(struct homa_stream *stream, int stands, int held)
 	u64 name = (u64)stream->generation << 32 | stream->index;
 	struct homa_ctl_answer answer;
 	socklen_t size = sizeof(request.pass.cookie);
-	int rc, tries = TRIES;
+	int rc;
 
 	if (getsockopt(stands, SOL_SOCKET, SO_COOKIE, &request.pass.cookie, &size))
 		return -errno;
@@ -116,12 +117,10 @@ static int hold(struct homa_stream *stream, int stands, int held)
 		request.bytes |= HOMA_CTL_PASS_LISTENER | HOMA_CTL_ALL_SEEN;
 		homa_streams_ask_ticket(ctx, &listeners, HOMA_CTL_FOR_LISTENERS);
 	}
-	do {
-		/* Connections that nobody has accepted go back, for whoever does so first. */
-		if (listens)
-			homa_streams_prepare(ctx);
-		rc = ask(ctx, &request, held, &answer, NULL, 0);
-	} while (rc == -EAGAIN && --tries);
+	/* Connections that nobody has accepted go back, for whoever does so first. */
+	if (listens)
+		homa_streams_prepare(ctx);
+	rc = ask(ctx, &request, held, &answer, NULL, 0);
 	if (listeners.pipe >= 0)
 		close(listeners.pipe);
 	if (!rc && !listens)
@@ -139,7 +138,7 @@ static bool can_pass(const struct homa_stream *stream)
 int homa_stream_pass(struct homa_stream *stream, int *stands)
 {
 	struct homa_streams *ctx = stream->ctx;
-	int held, rc = homa_streams_usable(ctx);
+	int held, tries = TRIES, rc = homa_streams_usable(ctx);
 
 	if (rc)
 		return rc;
@@ -149,11 +148,13 @@ int homa_stream_pass(struct homa_stream *stream, int *stands)
 	rc = can_pass(stream) ? make_sockets(stands, &held) : -ENOTCONN;
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&ctx->ctl);
-	homa_gate_lock(&ctx->look);
-	rc = hold(stream, *stands, held);
-	homa_gate_unlock(&ctx->look);
-	pthread_mutex_unlock(&ctx->ctl);
+	do {
+		pthread_mutex_lock(&ctx->ctl);
+		homa_gate_lock(&ctx->look);
+		rc = hold(stream, *stands, held);
+		homa_gate_unlock(&ctx->look);
+		pthread_mutex_unlock(&ctx->ctl);
+	} while (rc == -EAGAIN && --tries);
 	close(held);
 	if (rc)
 		close(*stands);
@@ -250,7 +251,8 @@ static int make(struct homa_streams *ctx, const struct homa_ctl_answer *answer,
 	refuse(ctx, answer);
 	homa_stream_give_back(lent);
 	free(stream);
-	return -ENOMEM;
+	/* The kernel drops a descriptor for which the process has no room. */
+	return fd < 0 ? -EMFILE : -ENOMEM;
 }
 
 /* Ask homad once. The caller has @ctl. */
@@ -295,11 +297,14 @@ int homa_streams_take(struct homa_streams *ctx, int stands,
 		return rc;
 	if (!(ctx->att->queues->features & HOMA_SHM_CAN_PASS))
 		return -EOPNOTSUPP;
-	pthread_mutex_lock(&ctx->ctl);
-	while ((rc = take(ctx, stands, taken)) == -EAGAIN && --tries)
+	for (;;) {
+		pthread_mutex_lock(&ctx->ctl);
+		rc = take(ctx, stands, taken);
+		if (rc == -ECONNRESET)
+			homa_streams_lose(ctx);
+		pthread_mutex_unlock(&ctx->ctl);
+		if (rc != -EAGAIN || !--tries)
+			return rc;
 		homa_streams_pause(ctx, &turns);
-	if (rc == -ECONNRESET)
-		homa_streams_lose(ctx);
-	pthread_mutex_unlock(&ctx->ctl);
-	return rc;
+	}
 }

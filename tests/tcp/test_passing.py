@@ -36,7 +36,7 @@ NOBODY = "10.9.0.77"  # an address of the network at which there is no host
 
 # What each script begins with: `pair()` is a connection within the host, by homad.
 BEGIN = """
-import array, errno, os, signal, socket, sys, time
+import array, errno, os, resource, signal, socket, sys, time
 address, port, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 
 def pair():
@@ -208,6 +208,57 @@ far.close()
 message = there.recvmsg(1, socket.CMSG_LEN(8))
 assert message[2] & socket.MSG_CTRUNC
 ends(near)
+""",
+    # As with the kernel the list ends where the process can have no more, and says so. Connections
+    # and listeners that nobody can have end.
+    "the_receiver_has_no_descriptors": """
+def files():
+    return {int(fd) for fd in os.listdir("/proc/self/fd")}
+
+def receives(there, spare):
+    before = files()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before) + 1 + spare, 4096))
+    for fd in range(max(before)):
+        if fd not in before:
+            os.dup2(0, fd)   # all free numbers are above
+    before = files()
+    data, parts, flags, _ = there.recvmsg(1, 200)
+    assert data == b"x"
+    fds = [fd for _, _, each in parts for fd in array.array("i", each)]
+    assert bool(flags & socket.MSG_CTRUNC) == (len(fds) < 2), (flags, fds)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
+    assert len(files() - before) <= len(fds) + 2   # at most the sleeper's and a listener's own
+    got = [socket.socket(fileno=fd) for fd in fds]
+    if got:
+        got[0].sendall(b"c")
+    if len(got) == 2:
+        got[1].settimeout(20)
+        there.sendall(b"l")
+        again, _ = got[1].accept()
+        again.sendall(b"a")
+    os._exit(len(got))
+
+seen = set()
+for spare in range(7):
+    near, far = pair()
+    here, there = socket.socketpair()
+    listener = socket.create_server((address, port))
+    child = os.fork()
+    if not child:
+        near.close(), far.close(), listener.close(), here.close()
+        receives(there, spare)
+    socket.send_fds(here, [b"x"], [far.fileno(), listener.fileno()])
+    far.close(), listener.close(), there.close()
+    if here.recv(1) == b"l":
+        with socket.create_connection((address, port), timeout=20) as again:
+            assert again.recv(1) == b"a"
+    got = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    near.settimeout(20)
+    assert near.recv(2) == (b"c" if got else b""), got
+    here.close()
+    refused()
+    seen.add(got)
+assert {0, 2} <= seen, seen
 """,
     "peeked_at": """
 near, far = pair()

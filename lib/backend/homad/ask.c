@@ -63,7 +63,13 @@ int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request,
 	do {
 		n = sendmsg(att->sock, &msg, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -ECONNRESET : 0;
+	if (n >= 0)
+		return 0;
+	/* The kernel has no room for a descriptor on its way; homad is well. */
+	if (fd >= 0 &&
+	    (errno == ETOOMANYREFS || errno == ENOBUFS || errno == ENOMEM))
+		return -errno;
+	return -ECONNRESET;
 }
 
 int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request)

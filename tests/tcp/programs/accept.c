@@ -241,31 +241,6 @@ static void listen_again__client(struct tcp_end *end)
 	tcp_close(first);
 }
 
-/* Accepted sockets begin with the listener's options. */
-static void accept_inherits__server(struct tcp_end *end)
-{
-	int listener = tcp_listening(end, 4), fd;
-	struct linger linger = { .l_onoff = 1, .l_linger = 5 };
-	socklen_t length = sizeof(linger);
-
-	tcp_set(listener, IPPROTO_TCP, TCP_NODELAY, 1);
-	tcp_set(listener, SOL_SOCKET, SO_KEEPALIVE, 1);
-	tcp_set(listener, IPPROTO_TCP, TCP_KEEPIDLE, 77);
-	MUST(setsockopt(listener, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
-	tcp_ready();
-	fd = tcp_accept(listener);
-	SAME(tcp_get(fd, IPPROTO_TCP, TCP_NODELAY), 1);
-	SAME(tcp_get(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
-	SAME(tcp_get(fd, IPPROTO_TCP, TCP_KEEPIDLE), 77);
-	SAME(tcp_get(fd, SOL_SOCKET, SO_REUSEADDR), 1);
-	memset(&linger, 0, sizeof(linger));
-	MUST(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length));
-	SAME(linger.l_linger, 5);
-	tcp_echo(fd);
-}
-
-#define accept_inherits__client accept_nonblocking__client
-
 /* Two listeners share a port, and together get all connections. */
 static void reuseport__server(struct tcp_end *end)
 {
@@ -550,12 +525,19 @@ static void defer_accept__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_accept_cases[] = {
-	TCP_CASE(accept_flags),	      TCP_CASE(accept_nonblocking),
-	TCP_CASE(accept_timeout),     TCP_CASE(backlog),
-	TCP_CASE(accept_after_close), TCP_CASE(accept_without_descriptor),
-	TCP_CASE(listener_closed),    TCP_CASE(listen_again),
-	TCP_CASE(accept_inherits),    TCP_CASE(reuseport),
-	TCP_CASE(listen_anywhere),    TCP_CASE(dual_stack),
-	TCP_CASE(reuseport_workers),  TCP_CASE(reuseport_closed),
-	TCP_CASE(defer_accept),	      { 0 },
+	TCP_CASE(accept_flags),
+	TCP_CASE(accept_nonblocking),
+	TCP_CASE(accept_timeout),
+	TCP_CASE(backlog),
+	TCP_CASE(accept_after_close),
+	TCP_CASE(accept_without_descriptor),
+	TCP_CASE(listener_closed),
+	TCP_CASE(listen_again),
+	TCP_CASE(reuseport),
+	TCP_CASE(listen_anywhere),
+	TCP_CASE(dual_stack),
+	TCP_CASE(reuseport_workers),
+	TCP_CASE(reuseport_closed),
+	TCP_CASE(defer_accept),
+	{ 0 },
 };

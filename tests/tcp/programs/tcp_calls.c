@@ -12,8 +12,9 @@ static const struct tcp_case *const lists[] = {
 	tcp_mixed_cases,   tcp_option_cases,	 tcp_process_cases,
 	tcp_reset_cases,   tcp_thread_cases,	 tcp_vector_cases,
 	tcp_splice_cases,  tcp_wait_cases,	 tcp_end_cases,
-	tcp_handler_cases, tcp_number_cases,	 tcp_exec_cases,
-	tcp_partial_cases, tcp_told_cases,	 tcp_cancel_cases,
+	tcp_handler_cases, tcp_inherit_cases,	 tcp_number_cases,
+	tcp_exec_cases,	   tcp_partial_cases,	 tcp_told_cases,
+	tcp_cancel_cases,
 };
 
 static const struct tcp_case *find(const char *name)
