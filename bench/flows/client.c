@@ -83,8 +83,9 @@ static void finish(struct flows_client *client, struct flows_conn *conn)
 static int replace(struct flows_client *client, struct flows_conn *conn, int error)
 {
 	finish(client, conn);
-	/* The server has not started yet, so this is not counted as a failure. */
-	if (error == -ECONNREFUSED && !client->result->opened) {
+	/* The server had not started when it was tried, so this is not counted as a failure. The
+	 * answer may come after that to a later try. */
+	if (error == -ECONNREFUSED && !client->opens_ns) {
 		usleep(REFUSED_US);
 		return begin(client, conn);
 	}

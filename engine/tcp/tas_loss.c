@@ -76,7 +76,9 @@ bool tas_loss_late(struct tas_engine *engine, struct tas_conn *conn)
 static void lost_again(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 edge = conn->rtx_edge +
-		   (conn->overtaken || !(conn->f.flags & TAS_F_TS) ? (DUPACKS - 1) * conn->f.mss : 0);
+		   (conn->overtaken || !(conn->f.flags & TAS_F_TS) ?
+			    (DUPACKS - 1) * conn->f.mss :
+			    0);
 
 	if (!conn->f.sacks || conn->rtx_nxt != conn->rtx_end ||
 	    !tas_after(conn->rtx_end, conn->f.snd_una) ||

@@ -8,8 +8,10 @@
 #include "tas_impl.h"
 
 #define TAIL_MIN_NS (2 * TAS_MSEC) /* least time to a tail loss probe, in ns */
-#define PROBES 3u /* the most probes in a row; each waits twice as long as the one before */
-#define REORDER_MIN_NS TAS_MSEC /* least time in which a segment may be overtaken, in ns */
+#define PROBES \
+	3u /* the most probes in a row; each waits twice as long as the one before */
+#define REORDER_MIN_NS \
+	TAS_MSEC /* least time in which a segment may be overtaken, in ns */
 
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings)
 {

@@ -89,7 +89,8 @@ def tas(
     requests), pipelined (100 connections, work for the server), loss (a network that loses
     packets), interop (homad and Linux in all pairs), bulk and bulk-plain (long streams, with and
     without offloads), kv (a key-value store), kv-hot (the same, all requests for one key), pipeline
-    (tuples through stages of programs), incast (what each of many connections gets in 100 ms).
+    (tuples through stages of programs), incast (what each of many connections gets in 100 ms),
+    one-host and one-host-bulk (two programs of one host: redis, echo, one stream).
     """
     from lab.bench import tas as run
 

@@ -8,6 +8,7 @@ ratio is taken round by round. Programs are the same binary everywhere (homa-flo
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pathlib import Path
 from rich.table import Table
 
 from lab import machine
+from lab.bench import redis_load
 from lab.bench.configs import Metric
 from lab.bench.run import check as check_times
 from lab.bench.run import spread
@@ -41,6 +43,7 @@ connect = [10000, 29999]
 [tcp]
 streams = 16384
 connections = 131072
+ports = 24576
 """
 NAMES = ",".join(row.key for row in ROWS)
 
@@ -153,7 +156,12 @@ class Runner:
             if not peak:
                 raise LabError("the kernel's rate is not known")
             words += ["--rate", str(peak * point.share)]
-        jobs = (pipeline if row.pipeline else server_and_client)(bed, self._port, words)
+        if point.redis:
+            jobs = redis(bed, self._port, self._seconds)
+        elif row.pipeline:
+            jobs = pipeline(bed, self._port, words)
+        else:
+            jobs = server_and_client(bed, self._port, words, 0 if row.one_host else 1)
         weight = Weight(bed.daemons[0])
         found, _ = measure_again(
             lambda: run_jobs(jobs, self._seconds + 120, weight.tick, weight.started)
@@ -161,12 +169,24 @@ class Runner:
         return extract(found[-1], weight.seconds())
 
 
-def server_and_client(bed: Bed, port: int, words: list[str]) -> list[Job]:
-    """A server on the first host, a client on the other, which reports."""
+def server_and_client(bed: Bed, port: int, words: list[str], side: int) -> list[Job]:
+    """A server on the first host, a client on the host `side`, which reports."""
     flows, at = str(homa_flows()), [bed.pair[0].address, str(port), *words]
     return [
         bed.job(0, "server", [flows, "server", *at], background=True),
-        bed.job(1, "client", [flows, "client", *at, "--json", "{json}"]),
+        bed.job(side, "client", [flows, "client", *at, "--json", "{json}"]),
+    ]
+
+
+def redis(bed: Bed, port: int, seconds: float) -> list[Job]:
+    """redis-server and redis-benchmark on the first host, unmodified."""
+    address = bed.pair[0].address
+    server = ["redis-server", "--bind", address, "--port", str(port), "--save", ""]
+    load = [sys.executable, redis_load.__file__, address, str(port), str(seconds), "{json}"]
+    run = bed.command(0, [])
+    return [
+        bed.job(0, "redis-server", [*server, "--appendonly", "no"], background=True),
+        Job("redis-benchmark", [*load, *run], bed.pair[0], env=bed.env(0)),
     ]
 
 
@@ -188,7 +208,9 @@ def pipeline(bed: Bed, port: int, words: list[str]) -> list[Job]:
 
 
 def extract(document: dict | None, server_s: float) -> dict[str, float]:
-    """The metrics of what homa-flows reported."""
+    """The metrics of what homa-flows or redis_load.py reported."""
+    if isinstance(document, dict) and document.get("schema") == redis_load.SCHEMA:
+        return {"rate": document["rate"]}
     if not isinstance(document, dict) or document.get("schema") != "homa-flows/1":
         raise LabError("homa-flows wrote no result; rebuild everything with ./homa build")
     if document["wrong"] or document["failed"]:

@@ -41,7 +41,7 @@ WAY_TEXTS = {
 class Point:
     """`words` are homa-flows' options, for both ends; `loss` is in tenths of a percent (None: another network, one
     without a bridge). `half`: open loop with half the requests per second that the kernel's TCP managed at the
-    point before it in the same round."""
+    point before it in the same round. `redis`: redis-server and redis-benchmark instead of homa-flows."""
 
     key: str
     label: str
@@ -49,13 +49,15 @@ class Point:
     loss: int | None = None
     half: bool = False
     share: float = 0.5
+    redis: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
     """What is compared: `metrics` of all `points` on all `ways`. `offloads`: devices cut and merge segments.
     `paper` has the published values and their place, `differs` what is not as in the paper. `pipeline`: four
-    programs in a row, from host to host and back, instead of a server and a client."""
+    programs in a row, from host to host and back, instead of a server and a client. `one_host`: both run on the first
+    host, and what they say to each other never leaves it."""
 
     key: str
     title: str
@@ -66,6 +68,7 @@ class Row:
     metrics: tuple[Metric, ...]
     offloads: bool = True
     pipeline: bool = False
+    one_host: bool = False
 
 
 def _echo(connections: int) -> Point:
@@ -223,5 +226,28 @@ ROWS = (
         BOTH,
         (TAIL, JAIN, GOODPUT),
         offloads=False,
+    ),
+    Row(
+        "one-host",
+        "two programs of one host: 50 connections with one request in flight on each",
+        "nothing",
+        "not in the paper; the kernel's way is its loopback",
+        (
+            Point("redis", "redis-benchmark -t get -c 50 -P 1", (), redis=True),
+            Point("echo", "echo of 64 B", ("--connections", "50")),
+        ),
+        BOTH,
+        (RATE,),
+        one_host=True,
+    ),
+    Row(
+        "one-host-bulk",
+        "two programs of one host: one connection in one direction",
+        "nothing",
+        "not in the paper; the kernel's way is its loopback",
+        (_bulk(1),),
+        BOTH,
+        (GOODPUT,),
+        one_host=True,
     ),
 )  # fmt: skip
