@@ -39,7 +39,9 @@ def rate(words: list[str], address: str, port: int, requests: int) -> float:
     """Requests per second that redis-benchmark reports."""
     argv = ["redis-benchmark", "-h", address, "-p", str(port), "-t", "get", "-c", "50", "-P", "1"]
     argv = [*words, *argv, "-n", str(requests), "--csv"]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"redis-benchmark: {done.stderr.strip() or done.stdout.strip()}")
     for line in csv.reader(io.StringIO(done.stdout)):
         if line and line[0].startswith("GET"):
             return float(line[1])

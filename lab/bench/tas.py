@@ -185,7 +185,7 @@ def redis(bed: Bed, port: int, seconds: float) -> list[Job]:
     load = [sys.executable, redis_load.__file__, address, str(port), str(seconds), "{json}"]
     run = bed.command(0, [])
     return [
-        bed.job(0, "redis-server", [*server, "--appendonly", "no"], background=True),
+        bed.job(0, "redis-server", [*server, "--protected-mode", "no"], background=True),
         Job("redis-benchmark", [*load, *run], bed.pair[0], env=bed.env(0)),
     ]
 
