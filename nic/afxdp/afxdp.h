@@ -121,6 +121,7 @@ struct afxdp_prog {
  * @zero_copy: true if the driver works on our frames.
  * @busy_poll: true if nic_rx() drives the device.
  * @takes_tcp: true once nic_tcp_port() was called. It is atomic.
+ * @unit_fd: the packet socket by which TCP segments leave together, or -1.
  * @umem: libxdp's object for the UMEM.
  * @q: the queues.
  * @n_queues: the number of queues.
@@ -155,6 +156,7 @@ struct afxdp {
 	bool zero_copy;
 	bool busy_poll;
 	bool takes_tcp;
+	int unit_fd;
 	struct xsk_umem *umem;
 	struct afxdp_queue q[AFXDP_QUEUES_MAX];
 	u32 n_queues;
@@ -215,6 +217,15 @@ int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n);
 void afxdp_flush(struct nic *nic);
 void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 		   int error);
+
+/* afxdp_units.c */
+/** afxdp_units_open() - have TCP segments leave together, if the device cuts them. */
+void afxdp_units_open(struct afxdp *x);
+void afxdp_units_close(struct afxdp *x);
+/** afxdp_unit() - send packets together, from the first of @n on, which is one of TCP with
+ *  payload. Returns how many were sent; 0: the first one has to leave by the send ring. */
+int afxdp_unit(struct afxdp *x, const struct nic_path *path,
+	       const struct nic_tx *pkts, int n);
 
 /* afxdp_ctl.c */
 int afxdp_ctl_open(struct afxdp *x, char *err, size_t errlen);

@@ -19,6 +19,7 @@ static void close_all(struct afxdp *x)
 	 * is being taken down. */
 	afxdp_prog_detach(&x->prog);
 	afxdp_umem_close(x);
+	afxdp_units_close(x);
 	for (u32 i = 0; i < x->n_queues; i++)
 		if (x->q[i].claim >= 0)
 			close(x->q[i].claim);
@@ -249,6 +250,7 @@ int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
 	nic_ether_init(&x->eth, &afxdp_ops);
 	for (u32 i = 0; i < AFXDP_QUEUES_MAX; i++)
 		x->q[i].claim = -1;
+	x->unit_fd = -1;
 	x->prog.link_fd = x->prog.xsks_fd = x->prog.addrs_fd =
 		x->prog.ports_fd = -1;
 	rc = nic_ether_find(&x->eth, config, err, errlen);
@@ -263,6 +265,7 @@ int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
 	if (rc)
 		goto fail;
 	x->zero_copy = is_zero_copy(x);
+	afxdp_units_open(x);
 	x->busy_poll = config->busy_poll;
 	afxdp_ctl_addresses(x);
 	describe(x);

@@ -215,6 +215,13 @@ void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 		x->eth.nic.stats.tx_no_neighbour++;
 }
 
+/* Might the packet and the one behind it leave together? */
+static bool may_join(const struct nic_tx *pkts, int i, int n)
+{
+	return pkts[i].proto == NIC_TCP && i + 1 < n && pkts[i].payload_len &&
+	       pkts[i + 1].proto == NIC_TCP && pkts[i + 1].payload_len;
+}
+
 int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 {
 	struct afxdp *x = afxdp_of(nic);
@@ -241,6 +248,17 @@ int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 		if (unlikely(nic_ether_too_large(path, pkt))) {
 			nic_ether_refuse(&x->eth, path, pkt, EMSGSIZE, path->mtu);
 			continue;
+		}
+		if (x->unit_fd >= 0 && may_join(pkts, i, n)) {
+			int sent;
+
+			/* What was given before leaves before. */
+			if (q->unkicked)
+				kick(x, q);
+			sent = afxdp_unit(x, path, pkt, n - i);
+			i += sent ? sent - 1 : 0;
+			if (sent)
+				continue;
 		}
 		if (unlikely(queue_room(x, q) < need)) {
 			kick(x, q);

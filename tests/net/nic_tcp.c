@@ -39,6 +39,7 @@ struct options {
 	u32 num_ports;
 	u32 send;
 	u32 size;
+	u32 batch;
 	bool refuse;
 	bool bad_sum;
 };
@@ -98,12 +99,11 @@ static void print_stats(struct nic *nic)
 	fflush(stdout);
 }
 
-/* One segment; a SYN says how much a segment may hold and shifts the window by 7. */
-static void send_segment(struct nic *nic, const struct options *o,
-			 const struct conn *c, u32 seq, u8 flags,
-			 const u8 *payload, u32 len)
+/* Make a segment in @hdr; a SYN says how much a segment may hold and shifts the window by 7. */
+static struct nic_tx make_segment(const struct options *o, const struct conn *c,
+				  u32 seq, u8 flags, const u8 *payload, u32 len,
+				  u8 *hdr)
 {
-	u8 hdr[HDR_MAX] = { 0 };
 	u32 hdr_len = flags & SYN ? HDR_MAX : 20;
 	struct nic_tx tx = {
 		.dst = c->peer,
@@ -115,6 +115,7 @@ static void send_segment(struct nic *nic, const struct options *o,
 		.payload_len = len,
 	};
 
+	memset(hdr, 0, HDR_MAX);
 	homa_put_be16(hdr, c->port);
 	homa_put_be16(hdr + 2, c->sport);
 	homa_put_be32(hdr + 4, seq);
@@ -129,21 +130,40 @@ static void send_segment(struct nic *nic, const struct options *o,
 			      2u << 24 | 4u << 16 | (o->size ? o->size : 1460));
 		homa_put_be32(hdr + 24, 1u << 24 | 3u << 16 | 3u << 8 | 7);
 	}
+	return tx;
+}
+
+static void send_segment(struct nic *nic, const struct options *o,
+			 const struct conn *c, u32 seq, u8 flags,
+			 const u8 *payload, u32 len)
+{
+	u8 hdr[HDR_MAX];
+	struct nic_tx tx = make_segment(o, c, seq, flags, payload, len, hdr);
+
 	if (nic_tx(nic, &tx, 1) != 1)
 		fprintf(stderr, "nic_tcp: no room to send\n");
 }
 
-/* The next sequence number. */
+/* --batch segments at a time; the last one of each time has PSH. The next sequence number. */
 static u32 send_stream(struct nic *nic, const struct options *o, struct conn *c)
 {
-	u32 at = 0;
+	struct nic_tx tx[BATCH];
+	u8 hdr[BATCH][HDR_MAX];
+	u32 at = 0, n = 0;
 
 	while (at < o->send) {
 		u32 len = homa_min_u32(o->size, o->send - at);
+		bool last = n + 1 == o->batch || at + len == o->send;
 
-		send_segment(nic, o, c, ISN + 1 + at, ACK | PSH, stream + at,
-			     len);
+		tx[n] = make_segment(o, c, ISN + 1 + at, last ? ACK | PSH : ACK,
+				     stream + at, len, hdr[n]);
+		n++;
 		at += len;
+		if (!last)
+			continue;
+		if (nic_tx(nic, tx, (int)n) != (int)n)
+			fprintf(stderr, "nic_tcp: no room to send\n");
+		n = 0;
 	}
 	c->sent = true;
 	return ISN + 1 + at;
@@ -264,7 +284,7 @@ static const struct option long_options[] = {
 	{ "port", 1, NULL, 'p' },      { "send", 1, NULL, 's' },
 	{ "size", 1, NULL, 'z' },      { "refuse", 0, NULL, 'r' },
 	{ "bad-sum", 0, NULL, 'b' },   { "backend", 1, NULL, 'B' },
-	{ NULL, 0, NULL, 0 },
+	{ "batch", 1, NULL, 'c' },     { NULL, 0, NULL, 0 },
 };
 
 static int set_option(struct options *o, int option)
@@ -281,6 +301,7 @@ static int set_option(struct options *o, int option)
 	case 'p': if (o->num_ports < PORTS) o->ports[o->num_ports++] = (u16)v; break;
 	case 's': o->send = homa_min_u32(v, sizeof(stream)); break;
 	case 'z': o->size = v; break;
+	case 'c': o->batch = v && v <= BATCH ? v : 1; break;
 	case 'r': o->refuse = true; break;
 	case 'b': o->bad_sum = true; break;
 	default: return -1;
@@ -292,7 +313,7 @@ static int set_option(struct options *o, int option)
 static int usage(void)
 {
 	fputs("usage: nic_tcp --interface NAME [options] serve | open ADDRESS PORT\n"
-	      "  --port N (several)  --refuse  --send BYTES --size BYTES  --bad-sum\n"
+	      "  --port N (several)  --refuse  --send BYTES --size BYTES --batch N  --bad-sum\n"
 	      "  --mode N  --queue N  --queues N  --backend NAME\n",
 	      stderr);
 	return 2;
@@ -300,7 +321,7 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .nic = { .backend = "afxdp" } };
+	struct options o = { .nic = { .backend = "afxdp" }, .batch = 1 };
 	struct sigaction sa = { .sa_handler = on_signal };
 	char err[512] = "";
 	struct nic *nic;

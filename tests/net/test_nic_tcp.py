@@ -235,6 +235,55 @@ def test_units__none_without_segmentation_at_the_peer(pair) -> None:
 
 
 @MODES
+@FAMILIES
+@pytest.mark.parametrize("size, batch", [(1440, 32), (1, 32), (1439, 3), (700, 2)])
+def test_units__segments_leave_together(
+    pair, family: str, mode: str, size: int, batch: int
+) -> None:
+    """And nobody but the counter knows: the peer's kernel has every byte."""
+    a, b = pair
+    total = 63 if size == 1 else 60_013
+    words = ["--send", str(total), "--size", str(size), "--batch", str(batch)]
+    server = start(b, "--mode", mode, "--port", str(PORT), *words, "serve")
+    assert client(a, getattr(b, family), read=total) == ""
+    stats = pick(server.stop(), "stats")[0]
+    packets = -(-total // size)
+    alone = packets % batch == 1
+    assert stats["tx_gso"] == packets - alone, "they left one by one"
+
+
+def test_units__device_that_cuts_nothing(pair) -> None:
+    a, b = pair
+    b.run(["ethtool", "-K", "eth0", "tso", "off"])
+    words = ["--send", "60000", "--size", "1440", "--batch", "32"]
+    server = start(b, "--port", str(PORT), *words, "serve")
+    assert client(a, b.v4, read=60_000) == ""
+    assert pick(server.stop(), "stats")[0]["tx_gso"] == 0
+
+
+@FAMILIES
+def test_units__device_that_ceases_to_cut(pair, family: str) -> None:
+    """The kernel cuts them then."""
+    a, b = pair
+    words = ["--send", "60000", "--size", "1440", "--batch", "32"]
+    server = start(b, "--port", str(PORT), *words, "serve")
+    assert client(a, getattr(b, family), read=60_000) == ""
+    b.run(["ethtool", "-K", "eth0", "tso", "off", "tx", "off"])
+    assert client(a, getattr(b, family), read=60_000) == ""
+    server.stop()
+
+
+@FAMILIES
+def test_units__through_a_router(family: str) -> None:
+    with Net() as net:
+        a, _router, b = net.routed()
+        words = ["--send", "60000", "--size", "1440", "--batch", "32"]
+        server = start(a, "--port", str(PORT), *words, "serve")
+        assert client(b, getattr(a, family), read=60_000) == ""
+        assert pick(server.stop(), "stats")[0]["tx_gso"] > 0
+
+
+@MODES
 def test_units__large_mtu(mode: str) -> None:
     with Net() as net:
         a, b = net.pair(mtu=9000)
