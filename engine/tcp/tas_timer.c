@@ -43,12 +43,12 @@ bool tas_wants_tail_probe(const struct tas_engine *engine,
 			  const struct tas_conn *conn)
 {
 	/* A probe whose ACK reports a gap has not repaired it. */
-	bool may = conn->tail_probes < PROBES ||
-		   (conn->f.sacks && !(conn->f.flags & TAS_F_RECOVERY));
-
-	return engine->params.tail_loss_probe && conn->srtt && may &&
-	       conn->f.state >= TAS_ESTABLISHED && (conn->f.flags & TAS_F_SACK) &&
-	       !conn->backoff && !(conn->f.flags & TAS_F_LOSS);
+	return engine->params.tail_loss_probe && conn->srtt &&
+	       conn->f.state >= TAS_ESTABLISHED &&
+	       (conn->f.flags & (TAS_F_SACK | TAS_F_LOSS)) == TAS_F_SACK &&
+	       !conn->backoff &&
+	       (conn->tail_probes < PROBES ||
+		(conn->f.sacks && !(conn->f.flags & TAS_F_RECOVERY)));
 }
 
 /* Time after which what was sent is looked at before the timeout, ns. */
@@ -74,11 +74,13 @@ static u64 time_left(const struct tas_engine *engine, const struct tas_conn *con
 
 void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn)
 {
-	u64 tail = engine->now + look_after(engine, conn);
+	u64 tail;
 
 	tas_disarm(conn, TAS_TIMER_TAIL);
-	if (tas_in_flight(conn) && tas_wants_tail_probe(engine, conn) &&
-	    tail < conn->deadline[TAS_TIMER_RETRANSMIT])
+	if (!tas_in_flight(conn) || !tas_wants_tail_probe(engine, conn))
+		return;
+	tail = engine->now + look_after(engine, conn);
+	if (tail < conn->deadline[TAS_TIMER_RETRANSMIT])
 		tas_arm(engine, conn, TAS_TIMER_TAIL, tail);
 }
 

@@ -122,6 +122,7 @@ struct afxdp_prog {
  * @busy_poll: true if nic_rx() drives the device.
  * @takes_tcp: true once nic_tcp_port() was called. It is atomic.
  * @unit_fd: the packet socket by which TCP segments leave together, or -1.
+ * @unit_errors: the number of units in a row that the kernel has refused for what they are.
  * @umem: libxdp's object for the UMEM.
  * @q: the queues.
  * @n_queues: the number of queues.
@@ -157,6 +158,7 @@ struct afxdp {
 	bool busy_poll;
 	bool takes_tcp;
 	int unit_fd;
+	u32 unit_errors;
 	struct xsk_umem *umem;
 	struct afxdp_queue q[AFXDP_QUEUES_MAX];
 	u32 n_queues;

@@ -15,6 +15,7 @@
 #include <linux/sockios.h>
 #include <linux/virtio_net.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -26,6 +27,8 @@
 #define UNIT_BYTES 65535u
 /* Bytes that wait in the packet socket at most, while the device has not sent them. */
 #define UNIT_SNDBUF (4 << 20)
+/* The number of units in a row that are refused before none are tried any more. */
+#define UNIT_ERRORS 16u
 /* Offsets in a TCP header, in bytes. */
 #define SEQ_AT 4u
 #define ACK_AT 8u
@@ -57,7 +60,7 @@ static bool cuts_tcp(int fd, const char *name)
 	struct ethtool_value value = { .cmd = ETHTOOL_GTSO };
 	struct ifreq request = { 0 };
 
-	strncpy(request.ifr_name, name, sizeof(request.ifr_name) - 1);
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
 	request.ifr_data = (void *)&value;
 	return !ioctl(fd, SIOCETHTOOL, &request) && value.data;
 }
@@ -172,6 +175,17 @@ static u32 put_headers(const struct nic_path *path, const struct tcp_unit *u,
 	return path->frame.len + first->hdr_len;
 }
 
+/* The kernel has not taken a unit. If it takes none, by reason of what they are, none are tried
+ * any more. That an application's memory cannot be read is not the reason of others. */
+static void refused(struct afxdp *x, int error)
+{
+	if (error != EINVAL && error != EMSGSIZE && error != EOPNOTSUPP &&
+	    error != EPERM)
+		return;
+	if (++x->unit_errors == UNIT_ERRORS)
+		afxdp_units_close(x);
+}
+
 int afxdp_unit(struct afxdp *x, const struct nic_path *path,
 	       const struct nic_tx *pkts, int n)
 {
@@ -197,12 +211,10 @@ int afxdp_unit(struct afxdp *x, const struct nic_path *path,
 	msg.msg_iovlen = u.pieces;
 	x->eth.nic.stats.syscalls++;
 	if (sendmsg(x->unit_fd, &msg, MSG_DONTWAIT) < 0) {
-		/* Another error than want of room will come again. */
-		if (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM &&
-		    errno != EINTR && errno != ENETDOWN)
-			afxdp_units_close(x);
+		refused(x, errno);
 		return 0;
 	}
+	x->unit_errors = 0;
 	x->eth.nic.stats.tx_gso += (u32)u.n;
 	x->eth.nic.stats.tx_packets += (u32)u.n;
 	x->eth.nic.stats.tx_bytes += (u32)u.n * pkts->hdr_len + u.payload;

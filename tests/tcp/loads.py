@@ -168,6 +168,48 @@ def nginx(server: Side, client: Side, folder: Path) -> None:
     assert process.stop()[0] == 0
 
 
+HAPROXY = """
+global
+  nbthread 2
+  maxconn 500
+defaults
+  mode http
+  timeout connect 10s
+  timeout client 60s
+  timeout server 60s
+frontend front
+  bind {front}
+  default_backend back
+backend back
+  server one {back}
+"""
+
+
+def haproxy(server: Side, client: Side, folder: Path) -> None:
+    """A proxy of two threads before Python's web server, on one host: 4 MB, then small pages."""
+    ends = {name: f"{server.v4}:{port()}" for name in ("front", "back")}
+    (folder / "big").write_bytes(MEGA4)
+    (folder / "small").write_text("hello\n" * 100)
+    config = folder / "haproxy.cfg"
+    config.write_text(HAPROXY.format(**ends))
+    behind = [PYTHON, "-m", "http.server", "--protocol", "HTTP/1.1", "--bind", server.v4]
+    web = server.start([*behind, "--directory", folder, ends["back"].split(":")[1]])
+    proxy = server.start(["haproxy", "-db", "-f", config])
+    for end in ends.values():
+        await_listener(client, *end.split(":"))
+    url = f"http://{ends['front']}"
+    client.run(["curl", "-sSf", "-o", folder / "got", f"{url}/big"])
+    assert (folder / "got").read_bytes() == MEGA4
+    for keep in ("-k", ""):
+        words = ["ab", "-q", "-n", 300, "-c", 20, *([keep] if keep else []), f"{url}/small"]
+        told = client.run(words).stdout
+        assert "Complete requests:      300" in told, told
+        assert "Failed requests:        0" in told, told
+    assert proxy.running() and web.running()
+    proxy.stop()
+    web.stop()
+
+
 def openssl(server: Side, client: Side, folder: Path) -> None:
     """4 MB from s_server to s_client, encrypted."""
     number = port()
@@ -201,12 +243,13 @@ def postgresql(server: Side, client: Side, folder: Path) -> None:
 Load = Callable[[Side, Side, Path], None]
 LOADS: dict[str, Load] = {
     f.__name__: f
-    for f in (redis, memcached, nginx, postgresql, curl, iperf3, openssl, asyncio, node)
+    for f in (redis, memcached, nginx, haproxy, postgresql, curl, iperf3, openssl, asyncio, node)
 }
 _PROGRAMS = {
     "redis": ("redis-server", "redis-cli", "redis-benchmark"),
     "memcached": ("memcached",),
     "nginx": ("nginx", "ab", "curl"),
+    "haproxy": ("haproxy", "ab", "curl"),
     "postgresql": (),
     "openssl": ("openssl",),
     "curl": ("curl",),

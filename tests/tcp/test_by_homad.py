@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 import test_calls
 import test_echo
-from ways import PROGRAMS, Side, port, two_sides
+from ops_tools import snapshot
+from ways import BUILD, PROGRAMS, Side, port, two_sides
 
+FLOWS = BUILD / "bench" / "flows" / "homa-flows"
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
 SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "splice")
 CASES = [
@@ -68,6 +70,25 @@ WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "send
 def test_case__within_a_host(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
     server = accelerated[0]
     test_calls.test_calls(case, "v4", (server, server), tmp_path)
+
+
+def test_bulk__segments_leave_together(accelerated: tuple[Side, Side]) -> None:
+    """The device cuts them; the counter says that this fast way was taken."""
+    server, client = accelerated
+    names = ("nic_tx_gso", "nic_tx_packets")
+
+    def sent() -> list[int]:
+        (one,) = (p for p in snapshot(server.homad)["ports"] if p["name"] == "eth0")
+        return [one["nic"][name] for name in names]
+
+    before = sent()
+    words = ["--mode", "receive", "--size", "65536", "--duration", "0.2"]
+    ends = [server.v4, str(port()), *words]
+    serving = server.start([FLOWS, "server", *ends])
+    client.run([FLOWS, "client", *ends])
+    serving.stop()
+    joined, packets = (now - then for now, then in zip(sent(), before, strict=True))
+    assert joined > packets // 2 > 100, (joined, packets)
 
 
 def test_echo__in_a_set_within_a_set(accelerated: tuple[Side, Side]) -> None:

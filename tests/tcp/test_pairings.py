@@ -70,6 +70,8 @@ def lossy_sides() -> Iterator[tuple[Side, Side, Process]]:
             net.veth(space, wire, b_device=name)
             space.v4 = f"10.9.0.{number + 1}"
             space.address(f"{space.v4}/24")
+            # The wire takes packets of the MTU only, so the devices cut nothing.
+            space.run(["ethtool", "-K", space.device, "tx", "off", "tso", "off", "gso", "off"])
             homads.append(Homad(space, CONFIG))
         forwarder = wire.start([PYTHON, str(HERE / "lossy.py"), "left", "right"])
         assert forwarder.line(PATIENCE) == "ready"
