@@ -3,8 +3,9 @@
 // homa_pace, with beats of two bytes and a limit and a rate that do not change: what is offered
 // stays until it is taken, each beat passes unchanged; switched on, a frame begins only if at most
 // `limit` bytes are in the port, counted to the byte and the cycle; with an empty port and no rate
-// a frame waits for less than six cycles; switched off, none waits at all. What has
-// left is said once for each frame, in order, with its number, and only when all its bytes have
+// a frame waits for less than six cycles; switched off, none waits at all. With a rate below 4
+// bytes in a cycle a frame begins only when what went before is paid but for one cycle's worth,
+// counted to the byte and the cycle. What has left is said once for each frame, in order, with its number, and only when all its bytes have
 // left. A frame's number is free (`mark`), so what holds for it holds for each. The input keeps
 // what it offers. The port may lie. Frames that could not be remembered are left out.
 module prove_pace (
@@ -23,7 +24,7 @@ module prove_pace (
   logic [47:0] d_time;
   wire [1:0] s_keep = {!(s_last && short_beat), 1'b1};
   homa_pace #(.WIDTH(16), .ENDS_BITS(3), .GONE_BITS(3)) pace (
-      .limit({12'd0, limit}), .rate({6'd0, rate, 13'd0}), .extra(8'd1), .now(48'd0),
+      .limit({12'd0, limit}), .rate({5'd0, rate, 14'd0}), .extra(8'd1), .now(48'd0),
       .left({2'd0, some_left}), .*);
 
   wire take = s_valid && s_ready;
@@ -35,6 +36,8 @@ module prove_pace (
   logic [19:0] s_shown;
   logic [18:0] m_shown;
   logic [6:0] port, handed, gone, end_at;  // bytes in the port; taken; left of those
+  logic [9:0] debt;                        // in quarters of a byte, as the rate
+  wire [9:0] owed = debt + {1'b0, bytes, 2'd0} + (take && s_last ? 10'd4 : 10'd0);
   logic [15:0] frames[2];
   logic mark_other;
   logic [15:0] mark_number;
@@ -59,6 +62,7 @@ module prove_pace (
     if (rst) begin
       amid <= 0;
       {port, handed, gone} <= 0;
+      debt <= 0;
       {ended, out, starved} <= 0;
       frames[0] <= 0;
       frames[1] <= 0;
@@ -67,6 +71,7 @@ module prove_pace (
       port <= had - leaves;
       handed <= handed + bytes;
       gone <= gone + leaves;
+      debt <= owed > {5'd0, rate} ? owed - {5'd0, rate} : 10'd0;
       if (take && s_last) begin
         ended <= ended + 1;
         frames[s_other] <= frames[s_other] + 1;
@@ -89,6 +94,8 @@ module prove_pace (
       if (take) assert ({m_last, m_keep, m_data} == {s_last, s_keep, s_data});
       if (!on) assert (m_valid == s_valid);
       if (on && m_valid && !m_waits && !amid) assert (port <= {2'd0, limit});
+      if (on && m_valid && !m_waits && !amid && rate != 0 && rate < 16)
+        assert (debt < {5'd0, rate});
       if (rate == 0) assert (starved < 6);
       if (d_valid) assert (out != ended);
       if (d_valid && out == mark) begin

@@ -22,7 +22,9 @@
 //
 // A frame that begins while beats are on this way must have room for all of them; if there is not
 // so much room it waits until nothing is on the way. So the limit holds to the byte. The rate may be
-// passed by what is on the way, and never is in the long run: the debt counts all of it.
+// passed by what is on the way, and never is in the long run: the debt counts all of it. Below 4
+// bytes in a cycle the rate is not passed: a frame that would have to be paid waits until nothing is
+// on the way there. That costs nothing, since the smallest frame of Ethernet takes 15 cycles then.
 //
 // When the port has said so many bytes that all of a frame have left, its number and the time go to
 // the host. A port that holds 4 MiB is none: no more are counted then.
@@ -73,13 +75,16 @@ module homa_pace #(
   localparam int DEBT_BITS = 36;         // signed; in 2^-16 bytes
   localparam int ON_WAY = 4;             // beats that were taken and are not in `stock`
   localparam int SLACK = ON_WAY * BYTES;
+  localparam int ON_WAY_RATE = 5;        // beats that were taken and are not in `paid`
+  localparam int SLOW_BIT = 18;          // a rate whose bits from this one on are 0 is below 4 bytes
 
   // ---- does the beat pass? ----
 
-  logic amid, offered, room, roomy, paid;
-  logic [ON_WAY-1:0] took;               // in the cycle before, in that before it, ...
-  wire quiet = took == 0;
-  wire go = amid || offered || !on || ((roomy || (room && quiet)) && paid);
+  logic amid, offered, room, roomy, paid, slow;
+  logic [ON_WAY_RATE-1:0] took;          // in the cycle before, in that before it, ...
+  wire quiet = took[ON_WAY-1:0] == 0;
+  wire unpaid = slow && took != 0;
+  wire go = amid || offered || !on || ((roomy || (room && quiet)) && paid && !unpaid);
 
   assign m_valid = s_valid && go;
   assign s_ready = m_ready && go;
@@ -98,7 +103,7 @@ module homa_pace #(
     end else begin
       if (take) amid <= !s_last;
       offered <= m_valid && !m_ready;
-      took <= {took[ON_WAY-2:0], take};
+      took <= {took[ON_WAY_RATE-2:0], take};
     end
 
   // ---- 1: the bytes of each eighth ----
@@ -200,6 +205,7 @@ module homa_pace #(
 
   always_ff @(posedge clk) begin
     paying <= on && rate != 0;
+    slow <= on && rate != 0 && rate[23:SLOW_BIT] == 0;
     paid_below <= {1'b0, rate, 2'd0} + {2'd0, rate, 1'b0};
     if (deep || rst) counted_3 <= 0;
     else counted_3 <= {2'd0, bytes_2} + (ended_2 ? {1'b0, extra} : 9'd0);
@@ -215,9 +221,9 @@ module homa_pace #(
   // ---- frames in the port: where each ends ----
 
   logic [16+BITS:0] marks[1 << ENDS_BITS];
-  logic [ENDS_BITS:0] mark_in, mark_out;
+  logic [ENDS_BITS-1:0] mark_in, mark_out;
+  logic [ENDS_BITS:0] marked;            // how many there are
   logic [15:0] number[2];
-  wire [ENDS_BITS:0] marked = mark_in - mark_out;
   wire mark = ended_3 && !marked[ENDS_BITS] && !full;
   assign crowded = ended_3 && (marked[ENDS_BITS] || full);
 
@@ -241,14 +247,15 @@ module homa_pace #(
   assign untaken = departs && stamped[GONE_BITS];
 
   always_ff @(posedge clk) begin
-    if (mark) marks[mark_in[ENDS_BITS-1:0]] <= {other_3, number[other_3], handed_3};
-    if (load) {first_other, first_number, first_end} <= marks[mark_out[ENDS_BITS-1:0]];
+    if (mark) marks[mark_in] <= {other_3, number[other_3], handed_3};
+    if (load) {first_other, first_number, first_end} <= marks[mark_out];
     if (stamp) stamps[stamp_in[GONE_BITS-1:0]] <= {first_other, first_number, now};
     if (rst) begin
       number[0] <= 0;
       number[1] <= 0;
       mark_in <= 0;
       mark_out <= 0;
+      marked <= 0;
       first <= 0;
       stamp_in <= 0;
       stamp_out <= 0;
@@ -256,6 +263,8 @@ module homa_pace #(
       if (ended_3) number[other_3] <= number[other_3] + 1;
       if (mark) mark_in <= mark_in + 1;
       if (load) mark_out <= mark_out + 1;
+      if (mark && !load) marked <= marked + 1;
+      if (!mark && load) marked <= marked - 1;
       first <= load || (first && !departs);
       if (stamp) stamp_in <= stamp_in + 1;
       if (d_valid && d_ready) stamp_out <= stamp_out + 1;

@@ -12,6 +12,8 @@ STAMPS = 16
 MOST_INSIDE = 1 << 22  # with so many bytes in the port no more are counted
 MOST_DEBT = 1 << 34  # with so much debt no more is counted
 ON_WAY = 4  # beats that were taken and are not counted in the port
+ON_WAY_RATE = 5  # beats that were taken and are not in the debt with which a frame may begin
+SLOW = 4 << 16  # a rate below this is never passed, not even by what is not counted yet
 EARLY = 6  # cycles' worth of the rate that a frame may begin early
 
 
@@ -50,7 +52,7 @@ class Model:
 
     beat: int
     begun: bool = False  # a frame is amid, or its first beat was offered
-    took: list[bool] = field(default_factory=lambda: [False] * ON_WAY)
+    took: list[bool] = field(default_factory=lambda: [False] * ON_WAY_RATE)
     way: list[Cycle] = field(default_factory=lambda: [Cycle() for _ in range(3)])
     room: bool = False
     roomy: bool = False
@@ -61,6 +63,7 @@ class Model:
     gone: int = 0
     lied: bool = False
     paying: bool = False
+    slow: bool = False
     paid_below: int = 0
     counted_bytes: int = 0
     change: int = 0
@@ -77,7 +80,8 @@ class Model:
         """May the beat that is offered pass?"""
         if self.begun or not s.on:
             return True
-        return (self.roomy or (self.room and not any(self.took))) and self.paid
+        room = self.roomy or (self.room and not any(self.took[:ON_WAY]))
+        return room and self.paid and not (self.slow and any(self.took))
 
     def edge(
         self, s: Settings, offer: Offer | None, ready: int, left: int, now: int, taking: int
@@ -145,4 +149,5 @@ class Model:
         beat = self.way[1]
         self.counted_bytes = 0 if deep else beat.size + (s.extra if beat.ends else 0)
         self.paying = bool(s.on and s.rate)
+        self.slow = self.paying and s.rate < SLOW
         self.paid_below = EARLY * s.rate
