@@ -22,7 +22,7 @@ module homa_parse_body
     input logic [WIDTH/8-1:0] in_keep,
     input logic in_last,
     input logic in_first,
-    input logic [7:0] in_since,
+    input logic [7:0] in_since,  // beats since that with the begin; negative ones fit nothing
     input homa_l3_t in_l3,
     input logic in_ready,
     input logic [2:0] in_class,
@@ -65,10 +65,8 @@ module homa_parse_body
   wire udp_bad = in_udp_length < UDP_HDR[15:0] || {1'b0, in_udp_length} > in_left;
   wire homa = in_class == CLASS_HOMA || (in_homa_udp && !udp_bad) || in_class == CLASS_HOMA_TCP;
   wire [LANE_BITS-1:0] turn = in_at[LANE_BITS-1:0];
-  // Beats since the one with the header's first byte; negative ones are large and fit nothing.
-  wire [7:0] since = in_since;
   wire [7:0] end_since = 8'((32'(turn) + HDR_HALVES - 1) / HALVES);
-  wire full = in_ready && (!homa || (!since[7] && since >= end_since));
+  wire full = in_ready && (!homa || (!in_since[7] && in_since >= end_since));
   wire sent_before = c_sent && !in_first;
   wire emit = (full || in_last) && !sent_before;
 
@@ -100,7 +98,7 @@ module homa_parse_body
       c_sent <= emit || sent_before;
       if (!sent_before)
         for (int h = 0; h < HDR_HALVES; h++)
-          if (since == 8'((32'(turn) + h) / HALVES))
+          if (in_since == 8'((32'(turn) + h) / HALVES))
             c_hdr[HDR_BITS-16-16*h+:16] <= {turned[16*(h%HALVES)+:8], turned[16*(h%HALVES)+8+:8]};
     end
   end

@@ -35,7 +35,6 @@ module homa_parse_ext
     output logic q_last,
     output logic q_first,
     output logic [7:0] q_beat,
-    output logic [7:0] q_before,    // the beat before it
     output homa_l3_t q_l3,
     output logic q_not_ip,
     output logic q_bad,
@@ -76,7 +75,6 @@ module homa_parse_ext
       q_last <= in_last;
       q_first <= in_first;
       q_beat <= in_beat;
-      q_before <= in_beat - 8'd1;
       q_l3 <= in_l3;
       q_not_ip <= in_not_ip;
       q_bad <= in_bad;

@@ -37,7 +37,7 @@ module homa_parser
   logic [2:0] x_valid, x_last, x_first, x_not_ip, x_bad, x_fragment, x_ready, x_unknown;
   logic [WIDTH-1:0] x_data[3];
   logic [BYTES-1:0] x_keep[3];
-  logic [7:0] x_before[3];
+  logic [7:0] prior_beat;  // the beat before x_beat[2]
   logic [7:0] x_beat[3], x_proto[3], x_at[3];
   homa_l3_t x_l3[3];
   logic [16:0] x_left[3], l3_bytes, l3_end;
@@ -60,7 +60,7 @@ module homa_parser
   end
   assign x_bad[0] = l3_bad || (x_last[0] && l3_bytes < l3_end);  // it ends before its packet
   assign x_unknown[0] = 0;
-  assign x_before[0] = 0;
+  always_ff @(posedge clk) if (adv && x_valid[1]) prior_beat <= x_beat[1] - 8'd1;
 
   for (genvar i = 0; i < 2; i++) begin : ext
     homa_parse_ext #(.WIDTH(WIDTH)) stage (
@@ -71,7 +71,7 @@ module homa_parser
         .in_unknown(x_unknown[i]), .in_proto(x_proto[i]), .in_at(x_at[i]), .in_left(x_left[i]),
         .q_valid(x_valid[i+1]), .q_data(x_data[i+1]), .q_keep(x_keep[i+1]),
         .q_last(x_last[i+1]), .q_first(x_first[i+1]), .q_beat(x_beat[i+1]),
-        .q_before(x_before[i+1]), .q_l3(x_l3[i+1]),
+        .q_l3(x_l3[i+1]),
         .q_not_ip(x_not_ip[i+1]), .q_bad(x_bad[i+1]), .q_fragment(x_fragment[i+1]),
         .q_ready(x_ready[i+1]), .q_unknown(x_unknown[i+1]), .q_proto(x_proto[i+1]),
         .q_at(x_at[i+1]), .q_left(x_left[i+1]));
@@ -93,7 +93,7 @@ module homa_parser
   homa_parse_l4 #(.WIDTH(WIDTH)) l4 (
       .clk, .rst, .adv,
       .in_valid(x_valid[2]), .in_data(x_data[2]), .in_keep(x_keep[2]), .in_last(x_last[2]),
-      .in_first(x_first[2]), .in_beat(x_beat[2]), .in_before(x_before[2]),
+      .in_first(x_first[2]), .in_beat(x_beat[2]), .in_before(prior_beat),
       .in_l3(x_l3[2]), .in_not_ip(x_not_ip[2]),
       .in_bad(x_bad[2]), .in_fragment(x_fragment[2]), .in_ready(x_ready[2]),
       .in_unknown(x_unknown[2]), .in_proto(x_proto[2]), .in_at(x_at[2]), .in_left(x_left[2]),
