@@ -74,6 +74,9 @@ struct homa_engine {
 	struct homa_lock sock_lock;
 	/* Hash buckets, each a list of sockets, by port; sock table lock. */
 	struct homa_list *sock_buckets;
+	/* Number of sockets that do not take all requests to their port, see homa_place.c; sock
+	 * table lock. */
+	u32 num_placed;
 	/* Set of the client ports that are free; sock table lock. */
 	struct homa_ports ports;
 	/* The parts of the peer table, each with a lock of its own. */

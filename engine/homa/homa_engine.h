@@ -114,6 +114,8 @@ void homa_link_init(struct homa_link *mem, struct homa_engine *engine,
 		    u32 rate_mbps, u32 mtu, u32 ctrl_slots);
 /** homa_link_set() - the device has another rate (Mbit/s) or IP MTU (bytes) now. */
 void homa_link_set(struct homa_link *link, u32 rate_mbps, u32 mtu);
+/** homa_link_number() - give the link the number that homa_place.device names it by. */
+void homa_link_number(struct homa_link *link, u32 number);
 /**
  * homa_link_pace_by_room() - the host will report the device's room instead
  * of having it estimated; homa_link_room() then sets it.
@@ -216,6 +218,22 @@ int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port);
 int homa_sock_share(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
 		    const u32 *taken);
 /**
+ * homa_sock_bind_at() - as homa_sock_bind(), but the socket gets only what comes to @place,
+ *	and other sockets with other places may have the port
+ * @port: also the port that the socket has; a client's does not make it a server.
+ *
+ * A request goes to the socket whose place says most about it: its address counts more than
+ * its device, and that more than the peer's family. -EADDRINUSE: the place of another socket
+ * overlaps, and the two do not both say that they share and have one owner (not the engine's
+ * own account), or are the same; -ENOBUFS: 64 sockets have the port already.
+ */
+int homa_sock_bind_at(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
+		      const struct homa_place *place);
+/** homa_sock_on() - let the socket get only what comes on the link with number @device, or (0)
+ *  on any. Places that overlap now stay: one of them gets the requests. Sends nothing and needs
+ *  no context. */
+void homa_sock_on(struct homa_engine *engine, struct homa_sock *sock, u32 device);
+/**
  * homa_sock_charge() - say on whose account the socket's RPCs go, before it has any
  * @owner: memory of the host, 0 at first, which lasts as long as the owner has a socket.
  *	Without this call a socket is the engine's own, and limits of owners do not apply.
@@ -258,6 +276,14 @@ void homa_sock_refuse(struct homa_sock *sock, bool refuse);
 /** homa_sock_at() - the socket with a port, server or not; NULL: there is none. Only hosts may
  *  call this whose sockets' memory outlives whoever looks (RCU). */
 struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port);
+/** homa_sock_exact() - is the socket that homa_sock_at() returns the only one that packets to
+ *  its port can be for? If not, homa_rpc_hold() and homa_sock_meant() say which one it is. */
+bool homa_sock_exact(const struct homa_sock *sock);
+/** homa_sock_meant() - the socket that gets a request of @peer to @port, which came on @link to
+ *  homa_ctx.heard_at; NULL: none. For hosts as homa_sock_at() is. */
+struct homa_sock *homa_sock_meant(struct homa_ctx *ctx,
+				  const struct homa_link *link, u16 port,
+				  const struct homa_addr *peer);
 /** homa_sock_listening() - the socket on a port that takes requests of @peer; NULL: there is
  *  none. Only hosts with one thread may call this: nothing keeps it from being closed. */
 struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,

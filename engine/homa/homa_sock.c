@@ -75,16 +75,48 @@ void homa_sock_put(struct homa_sock *sock)
 	(void)homa_ref_put(&sock->refs);
 }
 
-struct homa_sock *homa_sock_choose(struct homa_engine *engine,
+/* Returns the one of the sockets at the port of @first that a request of @peer is for, which
+ * came on @link (NULL: on none with a number); NULL: none of them. Sock table locked. */
+static HOMA_RARE struct homa_sock *homa_sock_pick(const struct homa_ctx *ctx,
+						  const struct homa_link *link,
+						  const struct homa_sock *first,
+						  const struct homa_addr *peer)
+{
+	const struct homa_coming coming = {
+		.local = &ctx->heard_at,
+		.device = link ? HOMA_READ_ONCE(link->number) : 0,
+		.v4 = homa_addr_is_v4(peer),
+	};
+
+	return homa_mates_pick(ctx->engine, first, &coming);
+}
+
+/* Does the same, and if several share the request it is another one's turn then. */
+static HOMA_RARE struct homa_sock *homa_sock_next(const struct homa_ctx *ctx,
+						  const struct homa_link *link,
+						  struct homa_sock *first,
+						  const struct homa_addr *peer)
+{
+	struct homa_sock *sock = homa_sock_pick(ctx, link, first, peer);
+
+	if (sock)
+		homa_mates_next(first, sock);
+	return sock;
+}
+
+struct homa_sock *homa_sock_choose(struct homa_ctx *ctx,
+				   const struct homa_link *link,
 				   struct homa_sock *sock, u16 port,
 				   const struct homa_addr *peer)
 {
+	struct homa_engine *engine = ctx->engine;
+
 	homa_sock_put(sock);
 	homa_lock(&engine->sock_lock);
 	sock = homa_sock_lookup(engine, port);
 	/* Another owner may have the port meanwhile, and not share it. */
-	if (sock && sock->shared)
-		sock = homa_mates_pick(sock, homa_addr_is_v4(peer));
+	if (unlikely(sock && sock->shared))
+		sock = homa_sock_next(ctx, link, sock, peer);
 	if (sock)
 		homa_ref_get(&sock->refs);
 	homa_unlock(&engine->sock_lock);
@@ -147,75 +179,87 @@ bool homa_sock_unhash(struct homa_engine *engine, struct homa_sock *sock)
 	hashed = sock->shared || homa_list_linked(&sock->hash);
 	if (hashed) {
 		homa_sock_leave(engine, sock);
+		homa_place_set(engine, sock, NULL);
 		homa_counter_add(&engine->num_socks, (u64)-1);
 	}
 	homa_unlock(&engine->sock_lock);
 	return hashed;
 }
 
-/* Lets @sock share the port that it has (@taken is not NULL), or share it no longer; sock
- * table locked. */
-static int homa_sock_stay(struct homa_sock *sock, const u32 *taken)
+/* Makes @sock one of those that have @port, if it is not; sock table locked. */
+static void homa_sock_move(struct homa_engine *engine, struct homa_sock *sock,
+			   struct homa_sock *there, u16 port)
 {
-	if (taken && !sock->shared)
-		homa_mates_begin(sock, taken);
-	else if (!taken && sock->shared && homa_list_linked(&sock->mates))
-		return -HOMA_EADDRINUSE;
-	else if (!taken)
-		HOMA_WRITE_ONCE(sock->shared, false);
-	return 0;
-}
-
-/* Moves @sock to another port; sock table locked. */
-static int homa_sock_move(struct homa_engine *engine, struct homa_sock *sock,
-			  u16 port, const u32 *taken)
-{
-	struct homa_sock *there = homa_sock_lookup(engine, port);
-	int err = 0;
-
-	if (there)
-		err = taken ? homa_mates_admit(engine, there, sock) :
-			      -HOMA_EADDRINUSE;
-	if (err)
-		return err;
+	if (sock->port == port)
+		return;
 	homa_sock_leave(engine, sock);
 	HOMA_WRITE_ONCE(sock->port, port);
-	if (there) {
-		homa_mates_join(there, sock, taken);
-		return 0;
-	}
-	if (taken)
-		homa_mates_begin(sock, taken);
-	homa_list_add_head(homa_sock_bucket(engine, port), &sock->hash);
-	return 0;
+	if (there)
+		homa_mates_join(there, sock);
+	else
+		homa_list_add_head(homa_sock_bucket(engine, port), &sock->hash);
 }
 
 static int homa_sock_bind_as(struct homa_ctx *ctx, struct homa_sock *sock,
-			     u16 port, const u32 *taken)
+			     u16 port, const u32 *taken,
+			     const struct homa_place *place)
 {
 	struct homa_engine *engine = ctx->engine;
-	int err;
+	struct homa_sock *there;
+	int err = 0;
 
-	if (!port || port >= HOMA_MIN_CLIENT_PORT)
-		return -HOMA_EINVAL;
 	homa_lock(&engine->sock_lock);
-	err = sock->port == port ? homa_sock_stay(sock, taken) :
-				   homa_sock_move(engine, sock, port, taken);
-	if (!err)
-		HOMA_WRITE_ONCE(sock->server, true);
+	there = homa_sock_lookup(engine, port);
+	if (there)
+		err = homa_mates_admit(engine, there, sock, taken, place);
+	if (!err) {
+		homa_sock_move(engine, sock, there, port);
+		sock->taken = taken;
+		homa_place_set(engine, sock, place);
+		homa_mates_alone(sock);
+		if (port < HOMA_MIN_CLIENT_PORT)
+			HOMA_WRITE_ONCE(sock->server, true);
+	}
 	homa_unlock(&engine->sock_lock);
 	return err;
-}
-
-int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port)
-{
-	return homa_sock_bind_as(ctx, sock, port, NULL);
 }
 
 int homa_sock_share(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
 		    const u32 *taken)
 {
-	return homa_sock_bind_as(ctx, sock, port, taken);
+	static const struct homa_place all;
+
+	if (!port || port >= HOMA_MIN_CLIENT_PORT)
+		return -HOMA_EINVAL;
+	return homa_sock_bind_as(ctx, sock, port, taken, &all);
+}
+
+int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port)
+{
+	return homa_sock_share(ctx, sock, port, NULL);
+}
+
+int homa_sock_bind_at(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
+		      const struct homa_place *place)
+{
+	if (!port ||
+	    (port >= HOMA_MIN_CLIENT_PORT && port != homa_sock_port(sock)))
+		return -HOMA_EINVAL;
+	return homa_sock_bind_as(ctx, sock, port, NULL, place);
+}
+
+void homa_sock_on(struct homa_engine *engine, struct homa_sock *sock, u32 device)
+{
+	struct homa_place place;
+
+	homa_lock(&engine->sock_lock);
+	if (sock->shared || homa_list_linked(&sock->hash)) {
+		place = sock->place;
+		place.device = device;
+		homa_place_set(engine, sock, &place);
+		homa_mates_alone(sock);
+	}
+	homa_unlock(&engine->sock_lock);
 }
 
 void homa_sock_serve(struct homa_sock *sock, bool server)
@@ -275,6 +319,26 @@ struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port)
 	return sock;
 }
 
+bool homa_sock_exact(const struct homa_sock *sock)
+{
+	return !HOMA_READ_ONCE(sock->shared);
+}
+
+struct homa_sock *homa_sock_meant(struct homa_ctx *ctx,
+				  const struct homa_link *link, u16 port,
+				  const struct homa_addr *peer)
+{
+	struct homa_engine *engine = ctx->engine;
+	struct homa_sock *sock;
+
+	homa_lock(&engine->sock_lock);
+	sock = homa_sock_lookup(engine, port);
+	if (unlikely(sock && sock->shared))
+		sock = homa_sock_pick(ctx, link, sock, peer);
+	homa_unlock(&engine->sock_lock);
+	return sock;
+}
+
 struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,
 				      const struct homa_addr *peer)
 {
@@ -283,8 +347,8 @@ struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,
 
 	homa_lock(&engine->sock_lock);
 	sock = homa_sock_lookup(engine, port);
-	if (sock && sock->shared)
-		sock = homa_mates_pick(sock, homa_addr_is_v4(peer));
+	if (unlikely(sock && sock->shared))
+		sock = homa_sock_next(ctx, NULL, sock, peer);
 	homa_unlock(&engine->sock_lock);
 	return sock && homa_sock_serves(sock, peer) &&
 			       !HOMA_READ_ONCE(sock->closing) ?

@@ -42,8 +42,9 @@ struct homa_sock {
 	/* True while DATA for the socket is dropped, see homa_sock_refuse(); read without a
 	 * lock. */
 	bool refuse;
-	/* True if the socket shares its port with others or is willing to, see
-	 * homa_mates.c. Sock table lock; read without it. */
+	/* True if the port does not say that a request is for the socket: others have the
+	 * port, too, or may come (homa_mates.c), or it takes only some of the requests
+	 * (homa_place.c). Sock table lock; read without it. */
 	bool shared;
 	/* List of the socket's RPCs that are not dead; sock lock. */
 	struct homa_list rpcs;
@@ -73,8 +74,11 @@ struct homa_sock {
 	 * first, is in the table by its @hash. Valid if @shared; sock table lock. */
 	struct homa_list mates;
 	/* Number of requests that its application has taken and not answered, in memory
-	 * that the host owns and writes. Valid if @shared; read without a lock. */
+	 * that the host owns and writes and that is read without a lock. NULL: the socket
+	 * does not share its requests with others. Sock table lock. */
 	const u32 *taken;
+	/* Which requests to the port it takes; sock table lock. */
+	struct homa_place place;
 	/* In the first socket of the ring: socket that is considered first for the next
 	 * request. Sock table lock. */
 	struct homa_sock *turn;
@@ -91,32 +95,67 @@ struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port);
 void homa_sock_put(struct homa_sock *sock);
 /* Removes @sock from the table and frees its port; false: it was not in the table. */
 bool homa_sock_unhash(struct homa_engine *engine, struct homa_sock *sock);
-/* Chooses among the sockets that share the port of @sock the one that gets a request of
- * @peer, and returns it with a reference for the caller instead of the caller's reference
- * to @sock; NULL: none takes it. */
-struct homa_sock *homa_sock_choose(struct homa_engine *engine,
+/* Chooses among the sockets that have the port of @sock the one that gets a request of
+ * @peer, which came on @link, and returns it with a reference for the caller instead of the
+ * caller's reference to @sock; NULL: none takes it. */
+struct homa_sock *homa_sock_choose(struct homa_ctx *ctx,
+				   const struct homa_link *link,
 				   struct homa_sock *sock, u16 port,
 				   const struct homa_addr *peer);
 
 /* Does @sock take requests of @peer? */
 bool homa_sock_serves(const struct homa_sock *sock, const struct homa_addr *peer);
 
+/* ---- homa_place.c; the sock table is locked ---- */
+
+/*
+ * struct homa_coming - what is known of a request when its socket is looked for
+ * @local: address of ours that it came to.
+ * @device: number of the link that it came on; 0: the link has none.
+ * @v4: true if it is of an IPv4 peer.
+ *
+ * Written by: who looks for the socket, before homa_mates_pick().
+ */
+struct homa_coming {
+	const struct homa_from *local;
+	u32 device;
+	bool v4;
+};
+
+/* Does a place leave out requests by their address or link, so that the port does not say
+ * that a request is for the socket? */
+bool homa_place_narrow(const struct homa_place *place);
+/* Gives @sock another place; NULL: it takes all requests. */
+void homa_place_set(struct homa_engine *engine, struct homa_sock *sock,
+		    const struct homa_place *place);
+/* Can there be a request that both @a and @b take? */
+bool homa_place_overlap(const struct homa_place *a, const struct homa_place *b);
+bool homa_place_same(const struct homa_place *a, const struct homa_place *b);
+/* Returns how much @place says about a request; 0: it does not take it. */
+u32 homa_place_rank(const struct homa_place *place,
+		    const struct homa_coming *coming);
+
 /* ---- homa_mates.c; the sock table is locked ---- */
 
 /* Makes @sock the only member of a ring that others may join. */
-void homa_mates_begin(struct homa_sock *sock, const u32 *taken);
-/* May @sock share the port of @first? Returns 0, -EADDRINUSE, or -ENOBUFS if HOMA_MATES
- * sockets share it already. */
+void homa_mates_begin(struct homa_sock *sock);
+/* May @sock have the port of @first at @place, and share requests if @taken is not NULL?
+ * Returns 0, -EADDRINUSE, or -ENOBUFS if HOMA_MATES other sockets have the port already. */
 int homa_mates_admit(const struct homa_engine *engine,
-		     const struct homa_sock *first, const struct homa_sock *sock);
-/* Adds @sock, which is in no table, to those that share the port of @first. */
-void homa_mates_join(struct homa_sock *first, struct homa_sock *sock,
-		     const u32 *taken);
+		     const struct homa_sock *first, const struct homa_sock *sock,
+		     const u32 *taken, const struct homa_place *place);
+/* Adds @sock, which is in no table, to those that have the port of @first. */
+void homa_mates_join(struct homa_sock *first, struct homa_sock *sock);
+/* Sets homa_sock.shared of a socket that may be alone at its port as it has to be. */
+void homa_mates_alone(struct homa_sock *sock);
 /* Removes @sock from those that share its port. True: others keep the port, and @sock is in
  * no table any more. */
 bool homa_mates_leave(struct homa_sock *first, struct homa_sock *sock);
-/* Returns the socket that gets the next request; @v4: the request is of an IPv4 peer. NULL:
- * none takes it. */
-struct homa_sock *homa_mates_pick(struct homa_sock *first, bool v4);
+/* Returns the socket that gets the next request, if it is @coming; NULL: none takes it. */
+struct homa_sock *homa_mates_pick(const struct homa_engine *engine,
+				  const struct homa_sock *first,
+				  const struct homa_coming *coming);
+/* @sock got a request: the turn is the next one's. */
+void homa_mates_next(struct homa_sock *first, const struct homa_sock *sock);
 
 #endif

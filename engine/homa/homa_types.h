@@ -32,6 +32,27 @@ struct homa_from {
 	u64 word[2];
 };
 
+/* Bits of homa_place.families. */
+enum { HOMA_PLACE_V4 = 1, HOMA_PLACE_V6 = 2 };
+
+/*
+ * struct homa_place - which requests to a port are for a socket; all 0: all of them
+ * @local: address of this host that they come to, as in homa_ctx.heard_at; all 0: any.
+ * @device: number of the link that they come on, see homa_link_number(); 0: any.
+ * @families: address families of the peers that they come from, HOMA_PLACE_*; 0: all. If there
+ *	is a @local this is its family.
+ * @shares: true if other sockets of the owner that say so, too, may have places that overlap
+ *	with this one. A request then goes to the socket whose place says most about it.
+ *
+ * Written by: the host, before the call; the engine copies it.
+ */
+struct homa_place {
+	struct homa_from local;
+	u32 device;
+	u8 families;
+	bool shares;
+};
+
 /*
  * Time from @then to @now, ns. A time that another CPU wrote may be a little ahead of
  * this caller's, who looked at the clock before: then no time has passed.

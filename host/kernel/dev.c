@@ -185,6 +185,7 @@ static noinline struct homak_dev *homak_dev_attach(struct homak_net *hnet,
 		if (hdev && rcu_access_pointer(hdev->dev) != dev) {
 			/* The rate is asked for soon; packets need a size at once. */
 			homa_link_set(hdev->link, 0, READ_ONCE(dev->mtu));
+			homa_link_number(hdev->link, (u32)dev->ifindex);
 			rcu_assign_pointer(hdev->dev, dev);
 			schedule_work(&hdev->measure);
 		}
@@ -211,7 +212,7 @@ struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 	struct dst_entry *dst;
 
 	rcu_read_lock();
-	dst = homak_route_get(cpu, NULL, to, &in6addr_any,
+	dst = homak_route_get(cpu, NULL, to, &hsk->bound,
 			      (const struct sock *)hsk, &route);
 	if (IS_ERR(dst)) {
 		hdev = ERR_CAST(dst);

@@ -200,6 +200,12 @@ struct homak_waiter {
 	bool asleep;
 };
 
+/* Bits of homak_sock.way. A route that was found for a socket that has them is no other's. */
+/* Its packets leave from homak_sock.bound or not at all. */
+#define HOMAK_WAY_BOUND (1ull << 48)
+/* They may leave from addresses that are not ours (IP_TRANSPARENT). */
+#define HOMAK_WAY_ANY_SOURCE (1ull << 49)
+
 /*
  * struct homak_sock - a Homa socket
  *
@@ -253,12 +259,21 @@ struct homak_sock {
 	/* The peer of messages that name none, set by connect(); NULL: there is none. Written
 	 * with the socket locked. */
 	struct homak_peer __rcu *peer;
+	/* The address of ours that the socket is bound to, an IPv4 one in IPv6's mapped form;
+	 * all 0: none. Its messages leave from there. */
+	struct in6_addr bound;
+	/* What else the ways of its packets depend on, in one word: the index of the device
+	 * that it is bound to, and HOMAK_WAY_*. */
+	u64 way;
 	/* The homa_addr.encap of the peers that the socket sends to. */
 	u16 encap;
 	/* True if the socket takes requests; set by bind() and by the socket option. */
 	bool server;
 	/* True if the socket may have RPCs. */
 	bool used;
+	/* The value of the option IPV6_V6ONLY; an address of IPv6 makes the socket one for
+	 * IPv6 only, too. */
+	bool only_v6;
 	/* True if some of its RPCs may be at a port that the socket has left since. */
 	bool moved;
 	/* True if all further calls fail, after shutdown() or close(). */

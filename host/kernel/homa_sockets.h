@@ -13,7 +13,7 @@ static inline int homak_error_text(struct homak_sock *hsk, int err,
 	return err;
 }
 
-/* ---- sockname.c: names ---- */
+/* ---- names ---- */
 
 /*
  * struct homak_name - a peer as the application names it
@@ -35,16 +35,18 @@ struct homak_peer {
 	struct rcu_head rcu;
 };
 
-/** homak_use() - is called before the socket begins an RPC or lets others begin one. */
-static inline void homak_use(struct homak_sock *hsk)
+static inline int homak_name_size(const struct sock *sk)
 {
-	if (unlikely(!READ_ONCE(hsk->used)))
-		smp_store_mb(hsk->used, true);
+	return sk->sk_family == AF_INET ? sizeof(struct sockaddr_in) :
+					  sizeof(struct sockaddr_in6);
 }
 
-int homak_bind(struct socket *sock, homak_bind_addr *addr, int len);
+/* ---- sockname.c: names of peers ---- */
+
 int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags);
-int homak_getname(struct socket *sock, struct sockaddr *addr, int peer);
+/** homak_getpeer() - writes the name of the peer that connect() named; returns its size, or
+ *  -ENOTCONN. */
+int homak_getpeer(struct homak_sock *hsk, struct sockaddr *addr);
 /** homak_disconnect() - forgets what connect() named; the socket is locked, or has no users. */
 void homak_disconnect(struct homak_sock *hsk);
 /** homak_name_get() - reads the name @sa of @len bytes; NULL: the peer that connect() named. 0,

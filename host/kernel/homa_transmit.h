@@ -17,9 +17,9 @@
 
 /*
  * struct homak_route_key - the key of a route, in words that are compared without a branch:
- *	the destination with its UDP port, the device that the socket is bound to, the address
- *	of ours (0: routing chooses one), the routing domain's device, and the socket's mark,
- *	owner and name for a security module
+ *	the destination with its UDP port, the device that the socket is bound to and what it
+ *	may leave from (homak_sock.way), the address of ours (0: routing chooses one), the
+ *	routing domain's device, and the socket's mark, owner and name for a security module
  * @w: these words.
  */
 struct homak_route_key {

@@ -13,6 +13,7 @@
 #include <linux/uaccess.h>
 #include <net/ipv6.h>
 
+#include "homa_bind.h"
 #include "homa_sockets.h"
 
 /* the least bytes of a region; a page for each CPU comes on top */
@@ -189,22 +190,60 @@ static int homak_set_server(struct homak_sock *hsk, sockptr_t value,
 	return 0;
 }
 
-/* Sets IPV6_V6ONLY, the only one of IPv6's own options that concerns Homa. */
 static int homak_set_v6only(struct sock *sk, sockptr_t value, unsigned int len)
 {
+	struct homak_sock *hsk = homak_sk(sk);
 	int on, err = homak_get_int(value, len, &on);
 
 	if (err)
 		return err;
 	lock_sock(sk);
 	/* As with other protocols, it cannot be changed once the socket has a port of its
-	 * own. */
-	if (homa_sock_port(homak_sk(sk)->engine_sock) < HOMA_MIN_DEFAULT_PORT)
+	 * own, or an address. */
+	if (homa_sock_port(hsk->engine_sock) < HOMA_MIN_DEFAULT_PORT ||
+	    !ipv6_addr_any(&hsk->bound)) {
 		err = -EINVAL;
-	else
-		sk->sk_ipv6only = on != 0;
+	} else {
+		hsk->only_v6 = on != 0;
+		sk->sk_ipv6only = hsk->only_v6;
+	}
 	release_sock(sk);
 	return err;
+}
+
+/* Is this one of IP's options for sockets that are bound to an address that is not, or not
+ * yet, of this host? */
+static bool homak_is_foreign(int level, int name)
+{
+	if (level == SOL_IP)
+		return name == IP_FREEBIND || name == IP_TRANSPARENT;
+	return level == SOL_IPV6 &&
+	       (name == IPV6_FREEBIND || name == IPV6_TRANSPARENT);
+}
+
+static int homak_set_foreign(struct sock *sk, int level, int name,
+			     sockptr_t value, unsigned int len)
+{
+	int err = -ENOPROTOOPT;
+
+	if (level == SOL_IP)
+		err = ip_setsockopt(sk, level, name, value, len);
+	else if (sk->sk_family == AF_INET6)
+		err = ipv6_setsockopt(sk, level, name, value, len);
+	lock_sock(sk);
+	homak_way_update(homak_sk(sk));
+	release_sock(sk);
+	return err;
+}
+
+static int homak_get_foreign(struct sock *sk, int level, int name,
+			     char __user *value, int __user *len)
+{
+	if (level == SOL_IP)
+		return ip_getsockopt(sk, level, name, value, len);
+	if (sk->sk_family != AF_INET6)
+		return -ENOPROTOOPT;
+	return ipv6_getsockopt(sk, level, name, value, len);
 }
 
 int homak_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
@@ -215,6 +254,8 @@ int homak_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
 	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY &&
 	    sock->sk->sk_family == AF_INET6)
 		return homak_set_v6only(sock->sk, value, len);
+	if (homak_is_foreign(level, name))
+		return homak_set_foreign(sock->sk, level, name, value, len);
 	if (level != IPPROTO_HOMA)
 		return -ENOPROTOOPT;
 	if (name == SO_HOMA_RCVBUF)
@@ -251,6 +292,8 @@ int homak_getsockopt(struct socket *sock, int level, int name,
 		number = ipv6_only_sock(sock->sk);
 		return homak_copy_option(&number, sizeof(number), value, len);
 	}
+	if (homak_is_foreign(level, name))
+		return homak_get_foreign(sock->sk, level, name, value, len);
 	if (level != IPPROTO_HOMA)
 		return -ENOPROTOOPT;
 	switch (name) {

@@ -6,13 +6,20 @@
  * from its Homa header on, as those of UDP sockets see a datagram.
  *
  * A packet's port says which socket it is for. The engine takes payload for no other
- * port than its RPC's, so nobody escapes a filter by naming another one. A socket that
- * binds to another port leaves its RPCs behind at the old one, which others may take:
- * while there is such a socket in the namespace, the packet's RPC is asked first.
+ * port than its RPC's, so nobody escapes a filter by naming another one. There are two
+ * exceptions, in which the packet's RPC is asked first. A socket that binds to another port
+ * leaves its RPCs behind at the old one, which others may take: so while there is such a
+ * socket in the namespace. And several sockets may have a port, at different addresses or
+ * on different devices: so at such a port.
+ *
+ * Here also a socket that is bound to a device is spared packets from others; the engine
+ * sees to that only for requests.
  */
 #include <linux/bpf-cgroup.h>
 #include <linux/filter.h>
 #include <linux/security.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
 
 #include "homa_receive.h"
 
@@ -32,18 +39,49 @@ homak_policy_rpc(struct homak_cpu *cpu, const struct homa_addr *src,
 	return engine_sock;
 }
 
+/* Returns the socket that the packet is for, where its port does not say that. */
+static HOMA_RARE struct homa_sock *
+homak_policy_search(struct homak_cpu *cpu, const struct homak_dev *hdev,
+		    const struct homa_addr *src,
+		    const struct homa_wire_common *hdr)
+{
+	struct homa_sock *engine_sock = homak_policy_rpc(cpu, src, hdr);
+
+	if (engine_sock)
+		return engine_sock;
+	return homa_sock_meant(&cpu->ctx, hdev->link,
+			       homa_get_be16(&hdr->dport), src);
+}
+
 /* Returns the socket that the packet is for; NULL: there is none. */
 static struct sock *homak_policy_sock(struct homak_cpu *cpu,
+				      const struct homak_dev *hdev,
 				      const struct homa_addr *src,
-				      const struct homa_wire_common *hdr)
+				      const struct homa_wire_common *hdr,
+				      bool *searched)
 {
-	struct homa_sock *engine_sock = NULL;
+	struct homa_sock *engine_sock =
+		homa_sock_at(&cpu->ctx, homa_get_be16(&hdr->dport));
 
-	if (unlikely(atomic_read(&cpu->hnet->moved)))
-		engine_sock = homak_policy_rpc(cpu, src, hdr);
-	if (likely(!engine_sock))
-		engine_sock = homa_sock_at(&cpu->ctx, homa_get_be16(&hdr->dport));
+	*searched = (engine_sock && unlikely(!homa_sock_exact(engine_sock))) ||
+		    unlikely(atomic_read(&cpu->hnet->moved));
+	if (unlikely(*searched))
+		engine_sock = homak_policy_search(cpu, hdev, src, hdr);
 	return engine_sock ? &homak_sock_of(engine_sock)->inet.sk : NULL;
+}
+
+/* Did the packet come from the device that the socket is bound to, if it is? */
+static HOMA_RARE bool homak_policy_device(const struct sock *sk,
+					  const struct homak_dev *hdev,
+					  const struct sk_buff *skb)
+{
+	int device = READ_ONCE(sk->sk_bound_dev_if);
+
+	if (!device || device == READ_ONCE(hdev->ifindex))
+		return true;
+	/* A device of a routing domain: the packet came from the domain's own device. */
+	return device ==
+	       (ip_hdr(skb)->version == 4 ? inet_sdif(skb) : inet6_sdif(skb));
 }
 
 /* Does anything but a security module have to be asked? */
@@ -56,19 +94,22 @@ static bool homak_policy_filters(const struct sock *sk, const struct sk_buff *sk
 	return rcu_access_pointer(sk->sk_filter) || skb_pfmemalloc(skb);
 }
 
-bool homak_policy_in(struct homak_cpu *cpu, const struct homa_addr *src,
-		     struct sk_buff *skb)
+bool homak_policy_in(struct homak_cpu *cpu, const struct homak_dev *hdev,
+		     const struct homa_addr *src, struct sk_buff *skb)
 {
 	const struct homa_wire_common *hdr;
 	struct homa_wire_common buf HOMA_NOINIT;
 	struct sock *sk;
+	bool searched;
 
 	hdr = skb_header_pointer(skb, 0, HOMA_COMMON_HDR, &buf);
 	if (unlikely(!hdr))
 		return true; /* the engine judges */
-	sk = homak_policy_sock(cpu, src, hdr);
+	sk = homak_policy_sock(cpu, hdev, src, hdr, &searched);
 	if (unlikely(!sk))
 		return true;
+	if (unlikely(searched) && !homak_policy_device(sk, hdev, skb))
+		return false;
 	if (likely(!homak_policy_filters(sk, skb)))
 		return !security_sock_rcv_skb(sk, skb);
 	return !sk_filter(sk, skb);

@@ -51,6 +51,7 @@ struct homak_routes {
  * @mark: mark of the socket.
  * @uid: user id of the socket's owner.
  * @secid: the socket's name for a security module.
+ * @way: has bits HOMAK_WAY_*.
  */
 struct homak_want {
 	const struct homa_addr *to;
@@ -59,6 +60,7 @@ struct homak_want {
 	u32 mark;
 	u32 uid;
 	u32 secid;
+	u64 way;
 };
 
 static u32 homak_route_slot(const struct homak_route_key *key)
@@ -107,6 +109,8 @@ static struct dst_entry *homak_lookup_v4(struct net *net,
 
 	if (local)
 		memcpy(&fl4.saddr, &local->s6_addr[12], 4);
+	if (want->way & HOMAK_WAY_ANY_SOURCE)
+		fl4.flowi4_flags = FLOWI_FLAG_ANYSRC;
 	rt = ip_route_output_flow(net, &fl4, sk);
 	if (IS_ERR(rt))
 		return ERR_CAST(rt);
@@ -173,9 +177,26 @@ static bool homak_local_v6(struct net *net, const struct homak_want *want)
 	struct in6_addr ip;
 	int scope = homak_addr_get_v6(want->to, &ip);
 
+	if (want->way & HOMAK_WAY_ANY_SOURCE)
+		return true;
 	if (scope)
 		dev = dev_get_by_index_rcu(net, scope);
 	return ipv6_chk_addr(net, want->local, dev, 0);
+}
+
+/* Returns the error for a socket that is bound to want->local; @dst is that of its look-up. */
+static struct dst_entry *homak_lookup_bound(struct net *net,
+					    const struct homak_want *want,
+					    struct dst_entry *dst)
+{
+	bool ours = ipv6_addr_v4mapped(want->local) ?
+			    inet_addr_type(net, want->local->s6_addr32[3]) ==
+				    RTN_LOCAL :
+			    homak_local_v6(net, want);
+
+	return ours || want->way & HOMAK_WAY_ANY_SOURCE ?
+		       dst :
+		       ERR_PTR(-EADDRNOTAVAIL);
 }
 
 /* Fills @route from the routing tables, all but its key. */
@@ -189,12 +210,16 @@ static struct dst_entry *homak_lookup(struct homak_net *hnet,
 	struct dst_entry *dst = ERR_PTR(-EINVAL);
 
 	if (!ipv6_addr_any(local)) {
+		if (unlikely(ipv6_addr_v4mapped(local) != v4))
+			return ERR_PTR(-EAFNOSUPPORT);
 		if (v4)
 			dst = homak_lookup_v4(hnet->net, route, want, sk, local);
 		else if (homak_local_v6(hnet->net, want))
 			dst = homak_lookup_v6(hnet->net, route, want, sk, local);
 		if (!IS_ERR(dst))
 			return dst;
+		if (want->way & HOMAK_WAY_BOUND)
+			return homak_lookup_bound(hnet->net, want, dst);
 		/* The address is not ours any more: a packet from another one is better
 		 * than none. */
 	}
@@ -219,7 +244,7 @@ homak_route_key(const struct homak_net *hnet, const struct homak_dev *hdev,
 	if (likely(sk)) {
 		flow.flowic_secid = 0;
 		security_sk_classify_flow((struct sock *)sk, &flow);
-		key.w[2] = (u32)READ_ONCE(sk->sk_bound_dev_if);
+		key.w[2] = READ_ONCE(homak_sk(sk)->way);
 		key.w[5] = READ_ONCE(sk->sk_mark);
 		key.w[6] = (u64)__kuid_val(sock_net_uid(hnet->net, sk)) << 32 |
 			   flow.flowic_secid;
@@ -258,6 +283,7 @@ homak_route_new(struct homak_cpu *cpu, const struct homak_dev *hdev,
 		.to = to,
 		.local = local,
 		.oif = (u32)key.w[2] ? (u32)key.w[2] : (u32)(key.w[5] >> 32),
+		.way = key.w[2],
 		.mark = (u32)key.w[5],
 		.uid = (u32)(key.w[6] >> 32),
 		.secid = (u32)key.w[6],

@@ -200,6 +200,7 @@ static void homak_rx_refused(struct homak_cpu *cpu, struct sk_buff *skb)
 
 /* Fills in the next packet; false: none is left, or none can be had. */
 static bool homak_rx_next(struct homak_skb_in *in, struct homak_cpu *cpu,
+			  const struct homak_dev *hdev,
 			  struct homak_rx_slot *slot, struct homa_rx_pkt *pkt)
 {
 	struct sk_buff *skb;
@@ -220,7 +221,8 @@ static bool homak_rx_next(struct homak_skb_in *in, struct homak_cpu *cpu,
 			homak_host_count(cpu, HOMAK_H_host_rx_skbs, 1);
 			if (in->more)
 				homak_host_count(cpu, HOMAK_H_host_rx_gro, 1);
-			if (unlikely(!homak_policy_in(cpu, &in->ends.src, skb))) {
+			if (unlikely(!homak_policy_in(cpu, hdev, &in->ends.src,
+						      skb))) {
 				in->skb = NULL;
 				homak_rx_refused(cpu, skb);
 				continue;
@@ -330,7 +332,7 @@ static void homak_rx_single(struct homak_skb_in *in, struct homak_cpu *cpu,
 
 	homak_host_count(cpu, HOMAK_H_host_rx_skbs, 1);
 	in->skb = NULL;
-	if (unlikely(!homak_policy_in(cpu, &in->ends.src, skb))) {
+	if (unlikely(!homak_policy_in(cpu, hdev, &in->ends.src, skb))) {
 		homak_rx_refused(cpu, skb);
 		return;
 	}
@@ -364,7 +366,8 @@ static bool homak_rx_batch(struct homak_skb_in *in, struct homak_cpu *cpu,
 	struct homa_rx_pkt *pkts = work->pkts;
 	u32 i, n = 0;
 
-	while (n < HOMAK_RX_BATCH && homak_rx_next(in, cpu, &slots[n], &pkts[n]))
+	while (n < HOMAK_RX_BATCH &&
+	       homak_rx_next(in, cpu, hdev, &slots[n], &pkts[n]))
 		n++;
 	if (!n)
 		return false;

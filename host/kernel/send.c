@@ -10,6 +10,7 @@
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
+#include "homa_bind.h"
 #include "homa_sockets.h"
 #include "homa_trace.h"
 

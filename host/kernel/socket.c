@@ -14,6 +14,7 @@
 #include <net/ipv6.h>
 #include <net/protocol.h>
 
+#include "homa_bind.h"
 #include "homa_sockets.h"
 
 #define HOMAK_CLOSE_BUDGET 64 /* RPCs that one turn ends */
@@ -94,6 +95,7 @@ static int homak_init_sock(struct sock *sk)
 	hsk->destruct = sk->sk_destruct;
 	sk->sk_destruct = homak_pay_end;
 	sk->sk_write_space = homak_write_space;
+	hsk->only_v6 = sk->sk_ipv6only;
 	/* Packets on their way use the socket without a reference. */
 	sock_set_flag(sk, SOCK_RCU_FREE);
 	/* Room to send follows from tx_bytes, not from packets of ours that are on their
@@ -339,6 +341,7 @@ static struct proto homak_prot = {
 	.destroy = homak_destroy_sock,
 	.close = homak_close_sock,
 	.unhash = homak_unhash,
+	.rehash = homak_rehash,
 	.obj_size = sizeof(struct homak_sock),
 	HOMAK_MEMORY_ACCOUNT.no_autobind = true,
 };
@@ -350,6 +353,7 @@ static struct proto homak6_prot = {
 	.destroy = homak_destroy_sock,
 	.close = homak_close_sock,
 	.unhash = homak_unhash,
+	.rehash = homak_rehash,
 	.obj_size = sizeof(struct homak6_sock),
 	HOMAK_PROTO_INET6(struct homak6_sock, inet6)
 		HOMAK_MEMORY_ACCOUNT.no_autobind = true,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Ports and names. A Homa socket has a port from the start; bind() gives it one
- * of a server's, and the address in it is ignored: ports belong to the
- * namespace. Peers are named in the socket's own family, IPv4 ones of an
+ * Names of peers. They are named in the socket's own family, IPv4 ones of an
  * AF_INET6 socket as ::ffff:a.b.c.d. What else is needed to reach a peer travels
  * in parts of the name that would be zero: the interface in sin6_scope_id, and the
  * UDP port of a peer that is reached at another than the usual one in sin_zero
@@ -13,88 +11,7 @@
 #include "homa_encap.h"
 #include "homa_sockets.h"
 
-static int homak_name_size(const struct sock *sk)
-{
-	return sk->sk_family == AF_INET ? sizeof(struct sockaddr_in) :
-					  sizeof(struct sockaddr_in6);
-}
-
-/* ---- our own name ---- */
-
-/*
- * Moves the socket to another port. RPCs stay at the port where they began, which another
- * socket may take. So as long as there is a socket that has moved, a packet's socket is
- * found by the packet's RPC (policy.c).
- */
-static int homak_bind_move(struct homak_cpu *cpu, struct homak_sock *hsk, u16 port)
-{
-	atomic_t *moved = &hsk->hnet->moved;
-	int err;
-
-	/* This is counted before the port is free, and taken back if the socket has no RPCs
-	 * there. */
-	atomic_inc(moved);
-	err = homa_sock_bind(&cpu->ctx, hsk->engine_sock, port);
-	/* Pairs with homak_use(): an RPC at the old port is seen here. */
-	smp_mb();
-	if (!err && !hsk->moved && READ_ONCE(hsk->used))
-		hsk->moved = true;
-	else
-		atomic_dec(moved);
-	return err;
-}
-
-static int homak_bind_locked(struct homak_sock *hsk, u16 port)
-{
-	struct homak_cpu *cpu;
-	int err;
-
-	if (READ_ONCE(hsk->shutdown))
-		return -ESHUTDOWN;
-	if (homa_sock_port(hsk->engine_sock) == port)
-		return 0;
-	cpu = homak_enter_wait(hsk->hnet);
-	if (!cpu)
-		return -ENETDOWN;
-	err = homak_bind_move(cpu, hsk, port);
-	homak_leave(cpu);
-	if (err)
-		return homak_error_text(hsk, err, "bind: the port is taken");
-	homak_use(hsk);
-	WRITE_ONCE(hsk->server, true);
-	return 0;
-}
-
-int homak_bind(struct socket *sock, homak_bind_addr *addr, int len)
-{
-	const struct sockaddr *name = (const struct sockaddr *)addr;
-	struct homak_sock *hsk = homak_sk(sock->sk);
-	u16 port;
-	int err;
-
-	if (len < homak_name_size(sock->sk))
-		return homak_error_text(hsk, -EINVAL,
-					"bind: the address is cut off");
-	if (name->sa_family != sock->sk->sk_family)
-		return homak_error_text(
-			hsk, -EAFNOSUPPORT,
-			"bind: the address is of another family than the socket");
-	/* The port is in the same place in both families. */
-	port = ntohs(((const struct sockaddr_in *)name)->sin_port);
-	if (!port)
-		return 0;
-	if (port >= HOMA_MIN_DEFAULT_PORT)
-		return homak_error_text(hsk, -EINVAL,
-					"bind: servers use ports below 32768");
-	if (inet_port_requires_bind_service(sock_net(sock->sk), port) &&
-	    !ns_capable(sock_net(sock->sk)->user_ns, CAP_NET_BIND_SERVICE))
-		return homak_error_text(hsk, -EACCES,
-					"bind: the port needs CAP_NET_BIND_SERVICE");
-	lock_sock(sock->sk);
-	err = homak_bind_locked(hsk, port);
-	release_sock(sock->sk);
-	return err;
-}
+/* ---- the peer that connect() names ---- */
 
 void homak_disconnect(struct homak_sock *hsk)
 {
@@ -142,8 +59,7 @@ int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags
 	return 0;
 }
 
-/* Writes the name of the peer that connect() named; returns its size. */
-static int homak_getpeer(struct homak_sock *hsk, struct sockaddr *addr)
+int homak_getpeer(struct homak_sock *hsk, struct sockaddr *addr)
 {
 	const struct homak_peer *peer;
 	int size = -ENOTCONN;
@@ -154,20 +70,6 @@ static int homak_getpeer(struct homak_sock *hsk, struct sockaddr *addr)
 		size = homak_name_put(hsk, &peer->name.addr, peer->name.port,
 				      (struct sockaddr_storage *)addr);
 	rcu_read_unlock();
-	return size;
-}
-
-int homak_getname(struct socket *sock, struct sockaddr *addr, int peer)
-{
-	struct homak_sock *hsk = homak_sk(sock->sk);
-	int size = homak_name_size(sock->sk);
-
-	if (peer)
-		return homak_getpeer(hsk, addr);
-	memset(addr, 0, size);
-	addr->sa_family = sock->sk->sk_family;
-	((struct sockaddr_in *)addr)->sin_port =
-		htons(homa_sock_port(hsk->engine_sock));
 	return size;
 }
 

@@ -22,6 +22,24 @@ void life_low_ports(void);
 
 #define LIFE_BIND_CHECKS { "low ports need a capability", life_low_ports }
 
+/* life_address.c */
+void life_addresses(void);
+void life_address_rules(void);
+void life_address_foreign(void);
+void life_address_v6(void);
+void life_address_many(void);
+void life_device(void);
+
+#define LIFE_ADDRESS_CHECKS                                                    \
+	{ "several addresses of a port", life_addresses },                     \
+		{ "who may have an address beside whom", life_address_rules }, \
+		{ "addresses of other machines", life_address_foreign },       \
+		{ "both families, mapped and link-local", life_address_v6 },   \
+		{ "64 addresses of a port", life_address_many },               \
+	{                                                                      \
+		"sockets on a device", life_device                             \
+	}
+
 /* life_pays.c */
 void life_cgroup_pays(void);
 void life_cgroup_pays_namespace(void);

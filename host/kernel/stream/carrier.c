@@ -110,6 +110,7 @@ static int homak_carrier_socket(struct homak_carrier *carrier, struct sock *sk)
 	own->sk_priority = READ_ONCE(sk->sk_priority);
 	own->sk_ipv6only = sk->sk_ipv6only;
 	carrier->hsk = homak_sk(own);
+	carrier->hsk->only_v6 = sk->sk_ipv6only;
 	return 0;
 }
 

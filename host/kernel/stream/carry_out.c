@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Messages that a carrier sends: requests, and answers to those that it got. */
+#include "homa_bind.h"
 #include "homa_stream.h"
 #include "homa_sockets.h"
 

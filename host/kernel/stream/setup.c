@@ -20,31 +20,6 @@ static int homak_stream_name_size(const struct sock *sk)
 
 /* ---- bind() ---- */
 
-static int homak_bound_v4(struct sock *sk, __be32 ip, struct in6_addr *bound)
-{
-	if (!ip)
-		return 0;
-	if (inet_addr_type(sock_net(sk), ip) != RTN_LOCAL)
-		return -EADDRNOTAVAIL;
-	ipv6_addr_set_v4mapped(ip, bound);
-	return 0;
-}
-
-static int homak_bound_v6(struct sock *sk, const struct in6_addr *ip,
-			  struct in6_addr *bound)
-{
-	if (ipv6_addr_any(ip))
-		return 0;
-	if (ipv6_addr_v4mapped(ip))
-		return sk->sk_ipv6only ?
-			       -EINVAL :
-			       homak_bound_v4(sk, ip->s6_addr32[3], bound);
-	if (!ipv6_chk_addr(sock_net(sk), ip, NULL, 0))
-		return -EADDRNOTAVAIL;
-	*bound = *ip;
-	return 0;
-}
-
 static int homak_stream_take_port(struct sock *sk, homak_bind_addr *addr, int len)
 {
 	struct homak_stream *stream = homak_stream(sk);
@@ -63,17 +38,18 @@ static int homak_stream_take_port(struct sock *sk, homak_bind_addr *addr, int le
 			break;
 		err = homak_kernel_bind(carrier->sock, addr, len);
 	}
-	if (err)
+	if (err) {
 		homak_carrier_put(carrier);
-	else
-		smp_store_release(&stream->carrier, carrier);
-	return err;
+		return err;
+	}
+	stream->bound = carrier->hsk->bound;
+	smp_store_release(&stream->carrier, carrier);
+	return 0;
 }
 
 int homak_stream_bind(struct socket *sock, homak_bind_addr *addr, int len)
 {
 	const struct sockaddr *name = (const struct sockaddr *)addr;
-	struct in6_addr bound = in6addr_any;
 	struct sock *sk = sock->sk;
 	u16 port;
 	int err;
@@ -92,19 +68,7 @@ int homak_stream_bind(struct socket *sock, homak_bind_addr *addr, int len)
 	err = -EINVAL;
 	if (homak_stream(sk)->carrier)
 		goto out;
-	if (sk->sk_family == AF_INET)
-		err = homak_bound_v4(sk,
-				     ((const struct sockaddr_in *)name)
-					     ->sin_addr.s_addr,
-				     &bound);
-	else
-		err = homak_bound_v6(sk,
-				     &((const struct sockaddr_in6 *)name)->sin6_addr,
-				     &bound);
-	if (!err)
-		err = homak_stream_take_port(sk, addr, len);
-	if (!err)
-		homak_stream(sk)->bound = bound;
+	err = homak_stream_take_port(sk, addr, len);
 out:
 	release_sock(sk);
 	return err;
