@@ -364,7 +364,6 @@ static struct inet_protosw homak_protosw = {
 	.protocol = IPPROTO_HOMA,
 	.prot = &homak_prot,
 	.ops = &homak_ops,
-	.flags = INET_PROTOSW_REUSE,
 };
 
 static struct inet_protosw homak6_protosw = {
@@ -372,7 +371,6 @@ static struct inet_protosw homak6_protosw = {
 	.protocol = IPPROTO_HOMA,
 	.prot = &homak6_prot,
 	.ops = &homak6_ops,
-	.flags = INET_PROTOSW_REUSE,
 };
 
 int homak_sockets_init(void)

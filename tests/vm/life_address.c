@@ -69,13 +69,14 @@ static struct sock bound(const char *at, int port)
 	return s;
 }
 
-/* What a new socket hears that binds to @at; with @reuse it has SO_REUSEADDR. */
+/* What a new socket hears that binds to @at; @reuse is its SO_REUSEADDR, -1: as it was made. */
 static void refused_at(const char *at, int port, int reuse, int want)
 {
 	struct sock s = open_bare(family, 0);
 	int err;
 
-	CHECK(!setsockopt(s.fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)),
+	CHECK(reuse < 0 || !setsockopt(s.fd, SOL_SOCKET, SO_REUSEADDR, &reuse,
+				       sizeof(reuse)),
 	      "SO_REUSEADDR");
 	err = bind_at(&s, at, port);
 	CHECK(err == want, "%s: %s, not %s", at ? at : "any", strerror(err),
@@ -195,6 +196,7 @@ void life_address_rules(void)
 	refused_at(ip, 4031, 0, EADDRINUSE);
 	refused_at(ip, 4031, 1, EADDRINUSE);
 	refused_at(NULL, 4031, 0, EADDRINUSE);
+	refused_at(NULL, 4031, -1, EADDRINUSE);
 	refused_at(other, 4031, 0, 0);
 	any = open_sock(family, 0);
 	set_int(&any, SOL_SOCKET, SO_REUSEADDR, 1);
