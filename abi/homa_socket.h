@@ -236,7 +236,7 @@ struct homa_info {
 #define HOMAIOCABORT _IOWR('h', 0x91, struct homa_abort_args)
 #define HOMAIOCFREEZE _IO('h', 0x92)
 
-/* ---- what must never change (64-bit machines) ---- */
+/* ---- what must never change ---- */
 
 #ifdef __cplusplus
 #define HOMA_SOCKET_ASSERT(cond) static_assert(cond, "Homa socket ABI")
@@ -285,6 +285,23 @@ HOMA_SOCKET_AT(homa_info, port, 24);
 HOMA_SOCKET_AT(homa_info, num_rpcs, 28);
 HOMA_SOCKET_AT(homa_info, error_msg, 32);
 HOMA_SOCKET_ASSERT(HOMAIOCINFO == 0xC0886890);
+#endif
+#if defined(__i386__) || defined(__arm__)
+HOMA_SOCKET_ASSERT(sizeof(struct homa_rpc_info) == 184);
+HOMA_SOCKET_AT(homa_rpc_info, peer, 8);
+HOMA_SOCKET_AT(homa_rpc_info, completion_cookie, 136);
+HOMA_SOCKET_AT(homa_rpc_info, tx_length, 144);
+HOMA_SOCKET_AT(homa_rpc_info, flags, 180);
+HOMA_SOCKET_AT(homa_rcvbuf_args, length, 8);
+HOMA_SOCKET_AT(homa_info, rpc_info_length, 4);
+HOMA_SOCKET_AT(homa_info, bpool_avail_bytes, 8);
+HOMA_SOCKET_AT(homa_info, port, 16);
+HOMA_SOCKET_AT(homa_info, error_msg, 24);
+#endif
+#if defined(__i386__)
+HOMA_SOCKET_ASSERT(sizeof(struct homa_rcvbuf_args) == 12);
+HOMA_SOCKET_ASSERT(sizeof(struct homa_info) == 124);
+HOMA_SOCKET_ASSERT(HOMAIOCINFO == 0xC07C6890);
 #endif
 HOMA_SOCKET_ASSERT(HOMAIOCABORT == 0xC0206891 && HOMAIOCFREEZE == 0x6892);
 

@@ -146,6 +146,11 @@ void homak_user_put(struct homak_sock *hsk);
 /** homak_user_owner() - returns the owner that the engine charges the socket's RPCs to. */
 struct homa_owner *homak_user_owner(struct homak_user *user);
 
+/* ---- ioctl.c ---- */
+
+/** homak_sock_info() - does HOMAIOCINFO; @info is what the program asks, and what it is told. */
+int homak_sock_info(struct homak_sock *hsk, struct homa_info *info);
+
 /* ---- option.c ---- */
 
 int homak_setsockopt(struct socket *sock, int level, int name, sockptr_t value,

@@ -137,29 +137,39 @@ static u64 homak_avail(struct homak_sock *hsk)
 	return bytes;
 }
 
-static int homak_info_ioctl(struct homak_sock *hsk, struct homa_info __user *arg)
+int homak_sock_info(struct homak_sock *hsk, struct homa_info *info)
 {
 	struct homak_listing *list;
-	struct homa_info info;
 	int err;
 
 	if (READ_ONCE(hsk->shutdown))
 		return -ESHUTDOWN;
-	if (copy_from_user(&info, arg, sizeof(info)))
-		return -EFAULT;
 	list = kmalloc(sizeof(*list), GFP_KERNEL);
 	if (!list)
 		return -ENOMEM;
 	err = homak_records(hsk, list,
-			    (struct homa_rpc_info __user *)info.rpc_info,
-			    info.rpc_info_length, &info.num_rpcs);
+			    (struct homa_rpc_info __user *)info->rpc_info,
+			    info->rpc_info_length, &info->num_rpcs);
 	kfree(list);
 	if (err)
 		return err;
-	info.bpool_avail_bytes = homak_avail(hsk);
-	info.port = homa_sock_port(hsk->engine_sock);
-	memcpy(info.error_msg, hsk->error, sizeof(info.error_msg));
-	info.error_msg[sizeof(info.error_msg) - 1] = 0;
+	info->bpool_avail_bytes = homak_avail(hsk);
+	info->port = homa_sock_port(hsk->engine_sock);
+	memcpy(info->error_msg, hsk->error, sizeof(info->error_msg));
+	info->error_msg[sizeof(info->error_msg) - 1] = 0;
+	return 0;
+}
+
+static int homak_info_ioctl(struct homak_sock *hsk, struct homa_info __user *arg)
+{
+	struct homa_info info;
+	int err;
+
+	if (copy_from_user(&info, arg, sizeof(info)))
+		return -EFAULT;
+	err = homak_sock_info(hsk, &info);
+	if (err)
+		return err;
 	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
 }
 

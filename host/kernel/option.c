@@ -14,6 +14,7 @@
 #include <net/ipv6.h>
 
 #include "homa_bind.h"
+#include "homa_bits32.h"
 #include "homa_sockets.h"
 
 /* the least bytes of a region; a page for each CPU comes on top */
@@ -145,12 +146,15 @@ static int homak_set_region(struct homak_sock *hsk, sockptr_t value,
 	struct homa_rcvbuf_args args;
 	int err;
 
-	if (len != sizeof(args))
-		return homak_error_text(
-			hsk, -EINVAL,
-			"SO_HOMA_RCVBUF: the value is not a struct homa_rcvbuf_args");
-	if (copy_from_sockptr(&args, value, sizeof(args)))
-		return -EFAULT;
+	if (!homak_compat_region(value, len, &args, &err)) {
+		if (len != sizeof(args))
+			return homak_error_text(
+				hsk, -EINVAL,
+				"SO_HOMA_RCVBUF: the value is not a struct homa_rcvbuf_args");
+		err = copy_from_sockptr(&args, value, sizeof(args)) ? -EFAULT : 0;
+	}
+	if (err)
+		return err;
 	lock_sock(&hsk->inet.sk);
 	err = READ_ONCE(hsk->shutdown) ? -ESHUTDOWN :
 					 homak_region_check(hsk, &args);
@@ -305,7 +309,8 @@ int homak_getsockopt(struct socket *sock, int level, int name,
 			args.length = hsk->region_size;
 		}
 		release_sock(sock->sk);
-		return homak_copy_option(&args, sizeof(args), value, len);
+		number = homak_compat_region_size(&args);
+		return homak_copy_option(&args, number, value, len);
 	case SO_HOMA_SERVER:
 		number = READ_ONCE(hsk->server);
 		return homak_copy_option(&number, sizeof(number), value, len);

@@ -15,6 +15,7 @@
 #include <net/protocol.h>
 
 #include "homa_bind.h"
+#include "homa_bits32.h"
 #include "homa_sockets.h"
 
 #define HOMAK_CLOSE_BUDGET 64 /* RPCs that one turn ends */
@@ -279,6 +280,9 @@ static const struct proto_ops homak_ops = {
 	.getname = homak_getname,
 	.poll = homak_poll,
 	.ioctl = homak_ioctl_op,
+#ifdef CONFIG_COMPAT
+	.compat_ioctl = homak_compat_ioctl,
+#endif
 	.gettstamp = sock_gettstamp,
 	.listen = sock_no_listen,
 	.shutdown = homak_shutdown,
@@ -300,6 +304,9 @@ static const struct proto_ops homak6_ops = {
 	.getname = homak_getname,
 	.poll = homak_poll,
 	.ioctl = homak_ioctl_op,
+#ifdef CONFIG_COMPAT
+	.compat_ioctl = homak_compat_ioctl,
+#endif
 	.gettstamp = sock_gettstamp,
 	.listen = sock_no_listen,
 	.shutdown = homak_shutdown,

@@ -450,6 +450,7 @@ static const struct check checks[] = {
 	{ "2,000 times open and close", open_and_close },
 	LIFE_BIND_CHECKS,
 	LIFE_ADDRESS_CHECKS,
+	LIFE_COMPAT_CHECKS,
 	LIFE_PAYS_CHECKS,
 	LIFE_SEND_CHECKS,
 };

@@ -40,6 +40,11 @@ void life_device(void);
 		"sockets on a device", life_device                             \
 	}
 
+/* life_compat.c */
+void life_compat(void);
+
+#define LIFE_COMPAT_CHECKS { "calls of 32-bit programs", life_compat }
+
 /* life_pays.c */
 void life_cgroup_pays(void);
 void life_cgroup_pays_namespace(void);
