@@ -441,11 +441,16 @@ int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
 int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
 			 int flags);
 int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg);
-/** homak_sock_room() - may the socket send more, because it is below wmem_max? */
+/** homak_sock_room() - may the socket send more, because it is below SO_SNDBUF or, if the program
+ *  has not set that, below wmem_max? */
 static inline bool homak_sock_room(struct homak_sock *hsk)
 {
-	return atomic64_read(&hsk->tx_bytes) <
-	       READ_ONCE(hsk->hnet->settings.wmem_max);
+	const struct sock *sk = &hsk->inet.sk;
+	u32 limit = READ_ONCE(hsk->hnet->settings.wmem_max);
+
+	if (unlikely(sk->sk_userlocks & SOCK_SNDBUF_LOCK))
+		limit = (u32)READ_ONCE(sk->sk_sndbuf);
+	return atomic64_read(&hsk->tx_bytes) < limit;
 }
 
 /* ---- sysctl.c, metrics.c, diag.c ---- */

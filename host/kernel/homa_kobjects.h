@@ -278,7 +278,7 @@ struct homak_sock {
 	bool moved;
 	/* True if all further calls fail, after shutdown() or close(). */
 	bool shutdown;
-	/* True if a thread waits until @tx_bytes is below wmem_max. */
+	/* True if a thread waits until there is room, see homak_sock_room(). */
 	bool tx_full;
 	/* Links it into homak_net.socks. */
 	struct list_head all;

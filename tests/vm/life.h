@@ -62,6 +62,7 @@ void life_full_timeout(void);
 void life_full_signal(void);
 void life_full_wakes(void);
 void life_full_poll(void);
+void life_sndbuf(void);
 void life_bad_memory(void);
 void life_bad_region(void);
 void life_unread(void);
@@ -72,6 +73,7 @@ void life_unread(void);
 		{ "a signal ends the wait for room", life_full_signal },          \
 		{ "the wait for room ends when there is some", life_full_wakes }, \
 		{ "poll says whether there is room", life_full_poll },            \
+		{ "SO_SNDBUF is the room to send", life_sndbuf },                 \
 		{ "sending from memory that is not there", life_bad_memory },     \
 		{ "receiving into memory that is not there", life_bad_region },   \
 	{                                                                         \

@@ -146,6 +146,71 @@ void life_full_poll(void)
 	done(&s, pid);
 }
 
+/* Value of SO_SNDBUF. */
+static int sndbuf_of(const struct sock *s)
+{
+	socklen_t size = sizeof(int);
+	int value = 0;
+
+	CHECK(!getsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &value, &size),
+	      "SO_SNDBUF");
+	return value;
+}
+
+static void set_sndbuf(const struct sock *s, int name, int value)
+{
+	CHECK(!setsockopt(s->fd, SOL_SOCKET, name, &value, sizeof(value)),
+	      "option %d", name);
+}
+
+/* Sends until there is no room; the number of messages. */
+static int fill_up(struct sock *s)
+{
+	int i;
+
+	for (i = 0; i < 100; i++)
+		if (send_one(s, MSG_DONTWAIT)) {
+			CHECK(errno == EAGAIN, "not EAGAIN");
+			return i;
+		}
+	CHECK(0, "never full");
+}
+
+static void *more_room_soon(void *arg)
+{
+	usleep(100000);
+	set_sndbuf(arg, SO_SNDBUFFORCE, 400000);
+	return NULL;
+}
+
+/* Twice the option's value is the room, and not wmem_max. */
+void life_sndbuf(void)
+{
+	pid_t pid = start_server(4026);
+	struct sock s = open_sock(family, 0);
+	struct pollfd p = { .fd = s.fd, .events = POLLOUT };
+	pthread_t id;
+	int n;
+
+	memset(buf, 0, EACH);
+	buf[0] = IGNORE;
+	set_sndbuf(&s, SO_SNDBUF, 100000);
+	CHECK(sndbuf_of(&s) == 200000, "%d", sndbuf_of(&s));
+	n = fill_up(&s);
+	CHECK(n >= 3 && n <= 5, "full after %d", n);
+	CHECK(!poll(&p, 1, 0), "room by poll()");
+	/* More than net.core.wmem_max is only for who may. */
+	set_sndbuf(&s, SO_SNDBUFFORCE, 300000);
+	CHECK(sndbuf_of(&s) == 600000, "%d", sndbuf_of(&s));
+	CHECK(poll(&p, 1, 0) == 1 && (p.revents & POLLOUT), "no room by poll()");
+	n += fill_up(&s);
+	CHECK(n >= 11 && n <= 13, "full after %d", n);
+	CHECK(!pthread_create(&id, NULL, more_room_soon, &s), "thread");
+	CHECK(!send_one(&s, 0), "it did not wake");
+	pthread_join(id, NULL);
+	done(&s, pid);
+}
+
 void life_bad_memory(void)
 {
 	pid_t pid = start_server(4025);
