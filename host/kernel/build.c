@@ -152,7 +152,11 @@ struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 		return ERR_PTR(-ENOMEM);
 	err = homak_tx_body(skb, piece, small);
 	if (unlikely(err)) {
-		kfree_skb(skb);
+		/* With -EMSGSIZE nothing is lost: it is made again in other pieces. */
+		if (err == -EMSGSIZE)
+			consume_skb(skb);
+		else
+			kfree_skb_reason(skb, SKB_DROP_REASON_NOMEM);
 		return ERR_PTR(err);
 	}
 	skb_reset_transport_header(skb);

@@ -24,7 +24,9 @@ static int homak_udp_rcv(struct sock *sk, struct sk_buff *skb)
 	/* Drop a datagram without a checksum, or from a port that has another meaning in
 	 * homa_addr.encap. */
 	if (!udp->check || port == 0 || port == HOMAK_DISGUISE_TCP) {
-		kfree_skb_reason(skb, SKB_DROP_REASON_UDP_CSUM);
+		kfree_skb_reason(skb, udp->check ?
+					      SKB_DROP_REASON_UNHANDLED_PROTO :
+					      SKB_DROP_REASON_UDP_CSUM);
 		return 0;
 	}
 	__skb_pull(skb, sizeof(*udp));

@@ -199,7 +199,7 @@ static struct sk_buff *homak_offload_segment(struct sk_buff *skb,
 		return homak_gso_segment(skb, features);
 	segs = skb_segment_list(skb, features, skb_mac_header_len(skb));
 	if (!IS_ERR(segs) && homak_gro_headers(segs)) {
-		kfree_skb_list(segs);
+		kfree_skb_list_reason(segs, SKB_DROP_REASON_NOMEM);
 		return ERR_PTR(-ENOMEM);
 	}
 	return segs;

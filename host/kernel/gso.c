@@ -287,7 +287,7 @@ static struct sk_buff *homak_gso_one(struct homak_gso_from *from, u32 head, u32 
 	skb_gso_reset(one);
 	if (likely(!homak_gso_refer(from, one, n)))
 		return one;
-	kfree_skb(one);
+	kfree_skb_reason(one, SKB_DROP_REASON_NOMEM);
 	return NULL;
 }
 
@@ -307,7 +307,7 @@ static struct sk_buff *homak_gso_quick(struct sk_buff *skb, u32 seg)
 
 		one = homak_gso_one(&from, head, n);
 		if (unlikely(!one)) {
-			kfree_skb_list(segs);
+			kfree_skb_list_reason(segs, SKB_DROP_REASON_NOMEM);
 			return NULL;
 		}
 		*end = one;

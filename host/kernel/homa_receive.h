@@ -27,11 +27,14 @@ void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 		     struct homak_dev *hdev, bool looked_up);
 
 /**
- * homak_policy_in() - may the socket that @skb, which came from @hdev, is for have it? Called
- * between homak_enter() and homak_leave(), with skb->data at the Homa header. policy.c
+ * homak_policy_in() - may the socket that @skb, which came from @hdev, is for have it? Returns
+ * SKB_NOT_DROPPED_YET, or why not. Called between homak_enter() and homak_leave(), with skb->data
+ * at the Homa header. policy.c
  */
-bool homak_policy_in(struct homak_cpu *cpu, const struct homak_dev *hdev,
-		     const struct homa_addr *src, struct sk_buff *skb);
+enum skb_drop_reason homak_policy_in(struct homak_cpu *cpu,
+				     const struct homak_dev *hdev,
+				     const struct homa_addr *src,
+				     struct sk_buff *skb);
 
 /* gro.c */
 int homak_gro_init(void);

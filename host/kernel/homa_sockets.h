@@ -202,7 +202,7 @@ bool homak_inbox_unread(struct homak_sock *hsk, struct homak_rpc *krpc,
 bool homak_inbox_back(struct homak_cpu *cpu, struct homak_sock *hsk,
 		      struct homak_rpc *krpc, struct homak_batch *batch,
 		      bool done);
-/** homak_batch_free() - frees packets that were copied or are not wanted; between
+/** homak_batch_free() - frees packets that were copied; between
  *  homak_enter() and homak_leave(). */
 void homak_batch_free(struct homak_sock *hsk, struct homak_batch *batch);
 /** homak_inbox_forget() - drops what waits of an RPC that was aborted silently. The caller
@@ -218,7 +218,7 @@ void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
 /** homak_whole_take() - takes the next such message if it is its turn; NULL: it is not, or
  *  there is none. The socket is locked. */
 struct sk_buff *homak_whole_take(struct homak_sock *hsk);
-/** homak_whole_free() - frees such a message, which was copied or is not wanted; in any
+/** homak_whole_free() - frees such a message, which was copied; in any
  *  context. */
 void homak_whole_free(struct homak_sock *hsk, struct sk_buff *skb);
 /**

@@ -226,7 +226,7 @@ void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
 	if (likely(keep))
 		return;
 	homa_rpc_release(&cpu->ctx, rpc);
-	kfree_skb(skb);
+	kfree_skb_reason(skb, SKB_DROP_REASON_NO_SOCKET);
 }
 
 void homak_inbox_event(struct homak_cpu *cpu, struct homa_event *event)
@@ -260,18 +260,9 @@ void homak_inbox_event(struct homak_cpu *cpu, struct homa_event *event)
 
 /* ---- letting go ---- */
 
-/* Tells the engine that the packets of @batch were not copied. The caller has entered it. */
-static void homak_batch_drop(struct homak_cpu *cpu, struct homak_sock *hsk,
-			     struct homak_batch *batch)
-{
-	struct sk_buff *skb;
-
-	for (skb = batch->skbs; skb; skb = skb->next)
-		homa_rpc_release(&cpu->ctx, homak_rx_cb(skb)->rpc);
-	homak_batch_free(hsk, batch);
-}
-
-void homak_batch_free(struct homak_sock *hsk, struct homak_batch *batch)
+/* Frees the packets of @batch, which were copied or are dropped. */
+static __always_inline void
+homak_batch_end(struct homak_sock *hsk, struct homak_batch *batch, bool copied)
 {
 	struct sk_buff *skb = batch->skbs;
 	u32 truesize = 0;
@@ -282,12 +273,31 @@ void homak_batch_free(struct homak_sock *hsk, struct homak_batch *batch)
 		truesize += skb->truesize;
 		skb_mark_not_on_list(skb);
 		/* Bottom halves are off, so memory is freed where packets are made. */
-		napi_consume_skb(skb, 1);
+		if (copied)
+			napi_consume_skb(skb, 1);
+		else
+			kfree_skb_reason(skb, SKB_DROP_REASON_NO_SOCKET);
 		skb = next;
 	}
 	batch->skbs = NULL;
 	if (truesize)
 		homak_room_release(hsk, truesize);
+}
+
+/* Tells the engine that the packets of @batch were not copied. The caller has entered it. */
+static void homak_batch_drop(struct homak_cpu *cpu, struct homak_sock *hsk,
+			     struct homak_batch *batch)
+{
+	struct sk_buff *skb;
+
+	for (skb = batch->skbs; skb; skb = skb->next)
+		homa_rpc_release(&cpu->ctx, homak_rx_cb(skb)->rpc);
+	homak_batch_end(hsk, batch, false);
+}
+
+void homak_batch_free(struct homak_sock *hsk, struct homak_batch *batch)
+{
+	homak_batch_end(hsk, batch, true);
 }
 
 void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,

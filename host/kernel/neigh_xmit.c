@@ -43,7 +43,7 @@ static int homak_out_finish(struct net *net, struct sock *sk, struct sk_buff *sk
 	neigh = ip_neigh_for_gw(container_of(dst, struct rtable, dst), skb,
 				&v6_gateway);
 	if (IS_ERR(neigh)) {
-		kfree_skb(skb);
+		kfree_skb_reason(skb, SKB_DROP_REASON_NEIGH_CREATEFAIL);
 		return (int)PTR_ERR(neigh);
 	}
 	return neigh_output(neigh, skb, v6_gateway);
@@ -64,7 +64,7 @@ static int homak_out_finish_v6(struct net *net, struct sock *sk,
 			  &ipv6_hdr(skb)->daddr);
 	neigh = ip_neigh_gw6(dst->dev, hop);
 	if (IS_ERR(neigh)) {
-		kfree_skb(skb);
+		kfree_skb_reason(skb, SKB_DROP_REASON_NEIGH_CREATEFAIL);
 		return (int)PTR_ERR(neigh);
 	}
 	return neigh_output(neigh, skb, false);

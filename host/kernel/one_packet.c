@@ -32,6 +32,15 @@ void homak_whole_free(struct homak_sock *hsk, struct sk_buff *skb)
 	homak_room_release(hsk, truesize);
 }
 
+/* Frees such a message that the application does not get. */
+static void homak_whole_drop(struct homak_sock *hsk, struct sk_buff *skb)
+{
+	u32 truesize = skb->truesize;
+
+	kfree_skb_reason(skb, SKB_DROP_REASON_NO_SOCKET);
+	homak_room_release(hsk, truesize);
+}
+
 /* ---- in ---- */
 
 /* Gives page and RPC of a request back, because this socket's family cannot tell the
@@ -104,7 +113,7 @@ void homak_whole_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
 		spin_unlock(&hsk->lock);
 	}
 	if (unlikely(!keep)) {
-		kfree_skb(skb);
+		kfree_skb_reason(skb, SKB_DROP_REASON_NO_SOCKET);
 		return;
 	}
 	/* The socket's memory outlives this: SOCK_RCU_FREE. */
@@ -156,7 +165,7 @@ bool homak_whole_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
 	spin_unlock(&hsk->lock);
 	while ((skb = __skb_dequeue(&gone))) {
 		page = homak_whole_cb(skb)->page;
-		homak_whole_free(hsk, skb);
+		homak_whole_drop(hsk, skb);
 		homa_pool_release(&cpu->ctx, hsk->engine_sock, &page, 1);
 	}
 	return found;
@@ -173,7 +182,7 @@ bool homak_whole_purge(struct homak_sock *hsk)
 		spin_unlock(&hsk->lock);
 		if (!skb)
 			return false;
-		homak_whole_free(hsk, skb);
+		homak_whole_drop(hsk, skb);
 	}
 	return true;
 }

@@ -94,23 +94,27 @@ static bool homak_policy_filters(const struct sock *sk, const struct sk_buff *sk
 	return rcu_access_pointer(sk->sk_filter) || skb_pfmemalloc(skb);
 }
 
-bool homak_policy_in(struct homak_cpu *cpu, const struct homak_dev *hdev,
-		     const struct homa_addr *src, struct sk_buff *skb)
+enum skb_drop_reason homak_policy_in(struct homak_cpu *cpu,
+				     const struct homak_dev *hdev,
+				     const struct homa_addr *src,
+				     struct sk_buff *skb)
 {
 	const struct homa_wire_common *hdr;
 	struct homa_wire_common buf HOMA_NOINIT;
 	struct sock *sk;
 	bool searched;
+	int refused;
 
 	hdr = skb_header_pointer(skb, 0, HOMA_COMMON_HDR, &buf);
 	if (unlikely(!hdr))
-		return true; /* the engine judges */
+		return SKB_NOT_DROPPED_YET; /* the engine judges */
 	sk = homak_policy_sock(cpu, hdev, src, hdr, &searched);
 	if (unlikely(!sk))
-		return true;
+		return SKB_NOT_DROPPED_YET;
 	if (unlikely(searched) && !homak_policy_device(sk, hdev, skb))
-		return false;
-	if (likely(!homak_policy_filters(sk, skb)))
-		return !security_sock_rcv_skb(sk, skb);
-	return !sk_filter(sk, skb);
+		return SKB_DROP_REASON_NO_SOCKET;
+	refused = likely(!homak_policy_filters(sk, skb)) ?
+			  security_sock_rcv_skb(sk, skb) :
+			  sk_filter(sk, skb);
+	return refused ? SKB_DROP_REASON_SOCKET_FILTER : SKB_NOT_DROPPED_YET;
 }

@@ -192,10 +192,11 @@ static bool homak_rx_plain(struct sk_buff *skb, struct homak_rx_slot *slot,
 }
 
 /* Drops a packet that its socket must not have. */
-static void homak_rx_refused(struct homak_cpu *cpu, struct sk_buff *skb)
+static void homak_rx_refused(struct homak_cpu *cpu, struct sk_buff *skb,
+			     enum skb_drop_reason why)
 {
 	homak_host_count(cpu, HOMAK_H_host_rx_refused, 1);
-	kfree_skb_reason(skb, SKB_DROP_REASON_SOCKET_FILTER);
+	kfree_skb_reason(skb, why);
 }
 
 /* Fills in the next packet; false: none is left, or none can be had. */
@@ -203,6 +204,7 @@ static bool homak_rx_next(struct homak_skb_in *in, struct homak_cpu *cpu,
 			  const struct homak_dev *hdev,
 			  struct homak_rx_slot *slot, struct homa_rx_pkt *pkt)
 {
+	enum skb_drop_reason why;
 	struct sk_buff *skb;
 	bool ok;
 
@@ -221,10 +223,10 @@ static bool homak_rx_next(struct homak_skb_in *in, struct homak_cpu *cpu,
 			homak_host_count(cpu, HOMAK_H_host_rx_skbs, 1);
 			if (in->more)
 				homak_host_count(cpu, HOMAK_H_host_rx_gro, 1);
-			if (unlikely(!homak_policy_in(cpu, hdev, &in->ends.src,
-						      skb))) {
+			why = homak_policy_in(cpu, hdev, &in->ends.src, skb);
+			if (unlikely(why != SKB_NOT_DROPPED_YET)) {
 				in->skb = NULL;
-				homak_rx_refused(cpu, skb);
+				homak_rx_refused(cpu, skb, why);
 				continue;
 			}
 			if (unlikely(skb_is_gso(skb) && skb != in->batch)) {
@@ -265,10 +267,27 @@ static enum skb_drop_reason homak_rx_reason(u32 metric)
 		return SKB_DROP_REASON_SOCKET_RCVBUFF;
 	case HOMA_M_drop_unknown_rpc:
 	case HOMA_M_drop_no_listener:
+	case HOMA_M_drop_id:
+	case HOMA_M_drop_ports:
 		return SKB_DROP_REASON_NO_SOCKET;
+	case HOMA_M_drop_backlog:
+	case HOMA_M_drop_owner_backlog:
+	case HOMA_M_drop_owner_limit:
+	case HOMA_M_drop_peer_limit:
+		return SKB_DROP_REASON_SOCKET_BACKLOG;
 	case HOMA_M_rx_duplicates:
 	case HOMA_M_drop_tombstone:
+	case HOMA_M_drop_state:
+	case HOMA_M_drop_restart:
+	case HOMA_M_drop_life:
 		return SKB_DROP_REASON_TCP_OLD_DATA;
+	case HOMA_M_drop_offset:
+		return SKB_DROP_REASON_TCP_INVALID_SEQUENCE;
+	case HOMA_M_drop_type:
+	case HOMA_M_drop_length:
+	case HOMA_M_drop_count:
+	case HOMA_M_drop_freeze:
+		return SKB_DROP_REASON_UNHANDLED_PROTO;
 	}
 	return SKB_DROP_REASON_NOT_SPECIFIED;
 }
@@ -329,11 +348,13 @@ static void homak_rx_single(struct homak_skb_in *in, struct homak_cpu *cpu,
 {
 	struct sk_buff *skb = in->skb;
 	struct homa_rx_pkt pkt HOMA_NOINIT;
+	enum skb_drop_reason why;
 
 	homak_host_count(cpu, HOMAK_H_host_rx_skbs, 1);
 	in->skb = NULL;
-	if (unlikely(!homak_policy_in(cpu, hdev, &in->ends.src, skb))) {
-		homak_rx_refused(cpu, skb);
+	why = homak_policy_in(cpu, hdev, &in->ends.src, skb);
+	if (unlikely(why != SKB_NOT_DROPPED_YET)) {
+		homak_rx_refused(cpu, skb, why);
 		return;
 	}
 	pkt.data = skb->data;
@@ -417,14 +438,14 @@ static bool homak_rx_is_data(const struct sk_buff *skb)
 	return hdr && homa_peek_type(hdr) == HOMA_DATA;
 }
 
-static void homak_rx_drop_list(struct sk_buff *skb)
+static void homak_rx_drop_list(struct sk_buff *skb, enum skb_drop_reason why)
 {
 	struct sk_buff *next;
 
 	for (; skb; skb = next) {
 		next = skb->next;
 		skb->next = NULL;
-		kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
+		kfree_skb_reason(skb, why);
 	}
 }
 
@@ -450,8 +471,8 @@ static void homak_rx_nobody(struct homak_skb_in *in)
 		homak_rx_refuse(in->skb);
 		in->skb = NULL;
 	}
-	homak_rx_drop_list(in->skb);
-	homak_rx_drop_list(in->more);
+	homak_rx_drop_list(in->skb, SKB_DROP_REASON_NO_SOCKET);
+	homak_rx_drop_list(in->more, SKB_DROP_REASON_NO_SOCKET);
 }
 
 void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
@@ -470,7 +491,9 @@ void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 	in.segment = 0;
 	in.segments = 0;
 	if (unlikely(!homak_rx_addresses(&in, skb, encap))) {
-		kfree_skb_reason(skb, SKB_DROP_REASON_OTHERHOST);
+		kfree_skb_reason(skb, skb->pkt_type == PACKET_HOST ?
+					      SKB_DROP_REASON_IP_INADDRERRORS :
+					      SKB_DROP_REASON_OTHERHOST);
 		return;
 	}
 	in.skb = skb;
@@ -490,8 +513,8 @@ void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 			hdev = homak_dev_get(hnet, dev);
 		if (unlikely(!hdev)) {
 			homak_leave(cpu);
-			homak_rx_drop_list(in.skb);
-			homak_rx_drop_list(in.more);
+			homak_rx_drop_list(in.skb, SKB_DROP_REASON_DEV_READY);
+			homak_rx_drop_list(in.more, SKB_DROP_REASON_DEV_READY);
 			break;
 		}
 		memcpy(&cpu->ctx.heard_at, &in.ends.local,

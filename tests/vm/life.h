@@ -45,6 +45,11 @@ void life_compat(void);
 
 #define LIFE_COMPAT_CHECKS { "calls of 32-bit programs", life_compat }
 
+/* life_drops.c */
+void life_drops(void);
+
+#define LIFE_DROPS_CHECKS { "why packets are dropped", life_drops }
+
 /* life_pays.c */
 void life_cgroup_pays(void);
 void life_cgroup_pays_namespace(void);

@@ -295,7 +295,7 @@ static int homak_q_change(struct Qdisc *sch, struct nlattr *opt,
 	while (q->other > q->limit)
 		homak_q_drop(sch, q, &dropped);
 	sch_tree_unlock(sch);
-	kfree_skb_list(dropped);
+	kfree_skb_list_reason(dropped, SKB_DROP_REASON_QDISC_DROP);
 	return 0;
 }
 

@@ -53,7 +53,7 @@ tap life 6 ::1 "kill -9 of clients in the middle" "a server's close is heard by 
 	"close with RPCs in every state" "nobody listens" "poll says whether there is room" \
 	"several addresses of a port" "who may have an address beside whom" \
 	"addresses of other machines" "both families, mapped and link-local" "sockets on a device" \
-	"calls of 32-bit programs" "SO_SNDBUF is the room to send"
+	"calls of 32-bit programs" "SO_SNDBUF is the room to send" "why packets are dropped"
 expect "no RPC is left" rpcs_gone ""
 expect "no socket is left" [ "$(metric "" socks)" = 0 ]
 finish
