@@ -17,28 +17,31 @@
 #include "rpcs.h"
 
 /* Bytes of the receive region: room for what is outstanding, and at least what the kernel
- * asks for. */
+ * asks for. Of many sockets each has less. */
 #define REGION ((size_t)64 << 20)
+#define REGION_OF_MANY ((size_t)4 << 20)
 
-static int sock = -1;
-static char *region;
-static struct homa_recvmsg_args args;
-static struct homa_exchange_args both;
+/* A socket and what belongs to it is one thread's (cores.c has several). */
+static __thread int sock = -1;
+static __thread char *region;
+static __thread struct homa_recvmsg_args args;
+static __thread struct homa_exchange_args both;
 static char out[RPCS_MAX_MESSAGE];
 
 static void open_socket(const struct rpcs_config *config)
 {
+	size_t size = config->cores ? REGION_OF_MANY : REGION;
 	struct homa_rcvbuf_args rcvbuf = { 0 };
 
 	sock = socket(config->peer.ss_family, SOCK_DGRAM, IPPROTO_HOMA);
 	if (sock < 0)
 		rpcs_die("no Homa sockets here (load the module)");
-	region = mmap(NULL, REGION, PROT_READ | PROT_WRITE,
+	region = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (region == MAP_FAILED)
 		rpcs_die("mmap");
 	rcvbuf.start = (uintptr_t)region;
-	rcvbuf.length = REGION;
+	rcvbuf.length = size;
 	if (setsockopt(sock, IPPROTO_HOMA, SO_HOMA_RCVBUF, &rcvbuf,
 		       sizeof(rcvbuf)))
 		rpcs_die("SO_HOMA_RCVBUF");

@@ -16,57 +16,14 @@
  *	call FROM TO TIMES
  * A block is counted whole when it is entered; one that faults on its way is
  * counted too long by a few instructions, in every run the same.
- *
- * PLUGIN_API is the version of the interface that the emulator wants: 1 up to
- * QEMU 8, at least 3 later, where instruction bytes are copied out. The
- * declarations are written out because distributions ship no header.
  */
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mark.h"
-
-#ifndef PLUGIN_API
-#define PLUGIN_API 4
-#endif
-#define EXPORTED __attribute__((visibility("default")))
-
-/* ---- the part of the emulator's interface that is used here ---- */
-
-typedef uint64_t qemu_plugin_id_t;
-struct qemu_info_t;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-enum { NO_REGISTERS };
-typedef void run_callback(unsigned int vcpu, void *data);
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
-					   void (*cb)(qemu_plugin_id_t,
-						      struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
-					  run_callback *cb, int registers,
-					  void *data);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
-					    run_callback *cb, int registers,
-					    void *data);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb,
-						 size_t index);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
-#if PLUGIN_API < 3
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
-#else
-size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to,
-			     size_t size);
-#endif
-EXPORTED int qemu_plugin_version = PLUGIN_API;
-EXPORTED int qemu_plugin_install(qemu_plugin_id_t id,
-				 const struct qemu_info_t *info, int argc,
-				 char **argv);
+#include "plugin.h"
 
 /* ---- counting ---- */
 
@@ -79,7 +36,7 @@ struct block {
 	uint64_t address;
 	uint32_t insns;
 	bool kernel;
-	enum ending { ENDS_OTHERWISE, ENDS_IN_CALL, IS_TRAMPOLINE } ending;
+	enum ending ending;
 	uint64_t runs, before;
 };
 
@@ -200,56 +157,6 @@ static void on_end(unsigned int vcpu, void *data)
 	fflush(out);
 }
 
-/* Copies the first bytes of an instruction, up to MARK_SIZE; returns how many bytes it
- * has. */
-static size_t bytes_of(const struct qemu_plugin_insn *insn, unsigned char *bytes)
-{
-	size_t size = qemu_plugin_insn_size(insn);
-	size_t shown = size < MARK_SIZE ? size : MARK_SIZE;
-
-	memset(bytes, 0, MARK_SIZE);
-#if PLUGIN_API < 3
-	memcpy(bytes, qemu_plugin_insn_data(insn), shown);
-#else
-	qemu_plugin_insn_data(insn, bytes, shown);
-#endif
-	return size;
-}
-
-/*
- * Says how a block ends. Calls are direct, or indirect with or without a prefix. The kernel
- * makes indirect calls by way of two instructions of which the last jumps.
- */
-static enum ending ending_of(struct qemu_plugin_tb *tb, size_t insns)
-{
-	unsigned char bytes[MARK_SIZE];
-	const unsigned char *op = bytes;
-
-	bytes_of(qemu_plugin_tb_get_insn(tb, insns - 1), bytes);
-	while ((*op & 0xf0) == 0x40 || *op == 0x2e || *op == 0x3e)
-		op++;
-	if (op[0] == 0xe8 || (op[0] == 0xff && (op[1] & 0x38) == 0x10))
-		return ENDS_IN_CALL;
-	if (op[0] == 0xff && (op[1] & 0x38) == 0x20 && insns <= 2)
-		return IS_TRAMPOLINE;
-	return ENDS_OTHERWISE;
-}
-
-/* Returns the number of the mark that this instruction is; 0: it is no mark. */
-static int mark_of(const struct qemu_plugin_insn *insn)
-{
-	static const unsigned char head[] = MARK_HEAD, tail[] = MARK_TAIL;
-	unsigned char bytes[MARK_SIZE];
-
-	if (qemu_plugin_insn_size(insn) != MARK_SIZE)
-		return 0;
-	bytes_of(insn, bytes);
-	if (memcmp(bytes, head, sizeof(head)) ||
-	    memcmp(bytes + sizeof(head) + 1, tail, sizeof(tail)))
-		return 0;
-	return bytes[sizeof(head)];
-}
-
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t n = qemu_plugin_tb_n_insns(tb);
@@ -257,11 +164,11 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 	(void)id;
 	if (profile && n)
-		block->ending = ending_of(tb, n);
+		block->ending = plugin_ending(tb, n);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, block);
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		int mark = mark_of(insn);
+		int mark = plugin_mark(insn);
 
 		if (mark == MARK_BEGIN || mark == MARK_END)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn,

@@ -41,6 +41,7 @@ static const char usage[] =
 	"  --address A --port P     the server's (127.0.0.1, 4000)\n"
 	"  --buffer BYTES           SO_SNDBUF and SO_RCVBUF; without it the kernel's\n"
 	"  --mark                   no times: the emulator counts (insn_count.c)\n"
+	"  --cores N                so many client and server threads, Homa only (cores.c)\n"
 	"  --label TEXT             is repeated in the result\n"
 	"The result is a line of JSON after 'RESULT '.\n";
 
@@ -106,7 +107,7 @@ static void learn_ticks(struct rpcs_config *config)
 					config->poll_usecs * 1e-6);
 }
 
-static void enter_net(const char *path)
+void rpcs_enter_net(const char *path)
 {
 	int fd;
 
@@ -118,7 +119,7 @@ static void enter_net(const char *path)
 	close(fd);
 }
 
-static void pin(int cpu)
+void rpcs_pin(int cpu)
 {
 	cpu_set_t set;
 
@@ -204,8 +205,8 @@ static void client(const struct rpcs_config *config,
 		memset(times, 1, config->count * sizeof(*times)); /* paged in */
 		started = slots;
 	}
-	enter_net(config->client_net);
-	pin(config->client_cpu);
+	rpcs_enter_net(config->client_net);
+	rpcs_pin(config->client_cpu);
 	proto->connect(config);
 	/* A call that does both begins the last one. */
 	if (proto->turn)
@@ -251,8 +252,8 @@ static pid_t start_server(const struct rpcs_config *config,
 		if (getppid() != parent)
 			_exit(1);
 		close(ready[0]);
-		enter_net(config->server_net);
-		pin(config->server_cpu);
+		rpcs_enter_net(config->server_net);
+		rpcs_pin(config->server_cpu);
 		proto->listen(config);
 		if (write(ready[1], "r", 1) != 1)
 			_exit(1);
@@ -322,7 +323,8 @@ enum {
 	MARKED,
 	LABEL,
 	HELP,
-	POLL_USECS
+	POLL_USECS,
+	CORES
 };
 
 static const struct option options[] = {
@@ -342,6 +344,7 @@ static const struct option options[] = {
 	{ "port", 1, NULL, PORT },
 	{ "buffer", 1, NULL, BUFFER },
 	{ "mark", 0, NULL, MARKED },
+	{ "cores", 1, NULL, CORES },
 	{ "label", 1, NULL, LABEL },
 	{ "help", 0, NULL, HELP },
 	{ 0 },
@@ -388,6 +391,9 @@ static void set_size(struct rpcs_config *config, int option, const char *text)
 		break;
 	case PORT:
 		config->port = (uint16_t)number(text, "port", 1, 32767);
+		break;
+	case CORES:
+		config->cores = number(text, "cores", 1, RPCS_MAX_CORES);
 		break;
 	case BUFFER:
 		config->sndbuf = number(text, "buffer", 1, 1u << 30);
@@ -475,6 +481,15 @@ int main(int argc, char **argv)
 	}
 	if (config.wait == RPCS_POLL)
 		learn_ticks(&config);
+	if (config.cores) {
+		if (proto != &rpcs_homa) {
+			fprintf(stderr,
+				"homa-kernel-bench: --cores: only with --proto homa\n");
+			return 2;
+		}
+		rpcs_cores(&config, proto);
+		return 0;
+	}
 	server = start_server(&config, proto);
 	client(&config, proto);
 	kill(server, SIGKILL);

@@ -20,6 +20,7 @@
 
 #define RPCS_MAX_MESSAGE 1000000u
 #define RPCS_MAX_OUTSTANDING 256u
+#define RPCS_MAX_CORES 16u
 
 /* How to wait for a message. */
 enum rpcs_wait {
@@ -40,6 +41,7 @@ enum rpcs_wait {
  * @count: number of RPCs in the measured part.
  * @times: measure the time of every RPC.
  * @mark: tell the emulator where the measured part begins and ends.
+ * @cores: number of client threads and of server threads (cores.c); 0: one process each.
  * @peer: the server's address.
  * @peerlen: bytes of @peer.
  */
@@ -54,6 +56,7 @@ struct rpcs_config {
 	uint32_t sndbuf;
 	bool times;
 	bool mark;
+	uint32_t cores;
 	int client_cpu, server_cpu;
 	const char *client_net, *server_net;
 	const char *address;
@@ -96,5 +99,12 @@ int rpcs_wait_flags(const struct rpcs_config *config);
  * the next one. @since: time of the first such receive of this message, 0 at first.
  */
 int rpcs_wait_turn(const struct rpcs_config *config, uint64_t *since);
+
+/** rpcs_enter_net() - put the calling thread into the namespace @path, NULL: leave it */
+void rpcs_enter_net(const char *path);
+/** rpcs_pin() - keep the calling thread on @cpu; negative: leave it */
+void rpcs_pin(int cpu);
+/** rpcs_cores() - run @config's RPCs by several threads (cores.c); returns when all ended */
+void rpcs_cores(const struct rpcs_config *config, const struct rpcs_proto *proto);
 
 #endif

@@ -102,7 +102,7 @@ def tas(
 @app.command()
 def kernel(
     part: str = typer.Argument(
-        "", metavar="icount|profile|rtt|rate|bulk|w4|streams", help="What is measured."
+        "", metavar="icount|profile|rtt|rate|bulk|w4|streams|cores", help="What is measured."
     ),
     kernel_name: str = typer.Option(
         "", "--kernel", help="Which Linux: 6.1, for streams 6.12.", show_default=False
@@ -119,7 +119,9 @@ def kernel(
     cases: str = typer.Option(
         "", help="profile: which cases, e.g. tcp_1,homa_poll_16.", show_default=False
     ),
-    top: int = typer.Option(30, help="profile: how many functions."),
+    top: int = typer.Option(30, help="profile, cores: how many functions."),
+    cpus: str = typer.Option("", help="cores: with how many CPUs, e.g. 1,2,4,8."),
+    count: int = typer.Option(0, help="cores: RPCs of each client; 0 is 300."),
     module: Optional[Path] = typer.Option(
         None, help="This homa.ko instead of a new build.", show_default=False
     ),
@@ -128,12 +130,15 @@ def kernel(
 ) -> None:
     """The kernel's module beside TCP in a small virtual machine.
 
-    icount counts kernel instructions per RPC, profile says in which functions they are.
+    icount counts kernel instructions per RPC, profile says in which functions they are,
+    cores what CPUs do to each other: locks, and cache lines that go from one to another.
     """
     from lab.vm.bench import cli
 
     turns = cli.rounds_of(part) if rounds is None else rounds
-    wish = cli.Wish(part, kernel_name, turns, seconds, offloads, cases, top, module, no_module)
+    wish = cli.Wish(
+        part, kernel_name, turns, seconds, offloads, cases, top, module, no_module, cpus, count
+    )
     cli.check(wish)
     check_output(json_file, "--json")
     document = cli.main(wish)

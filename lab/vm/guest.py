@@ -75,6 +75,7 @@ class Options:
     nic: str = ""
     drives: tuple[Path, ...] = ()
     plugins: tuple[str, ...] = ()
+    preload: str = ""  # a library that the emulator loads before its own
     netns: str = ""
     load: tuple[str, ...] = ()
     leaks: bool = False
@@ -239,12 +240,13 @@ class Guest:
         words += ["-chardev", talk, "-serial", "chardev:talk"]
         if self.options.netns:
             words = ["ip", "netns", "exec", self.options.netns, *words]
+        preload = {"LD_PRELOAD": self.options.preload} if self.options.preload else {}
         self._process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=self._complaints.number,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **emulator.env},
+            env={**os.environ, **emulator.env, **preload},
             preexec_fn=die_with_parent(),
             pass_fds=(initrd.number, self._console.number, self._output.number, read),
         )

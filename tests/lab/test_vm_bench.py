@@ -168,6 +168,11 @@ def test_glue__code_is_what_is_neither_empty_nor_comment(tmp_path: Path) -> None
         (cli.Wish("rtt", seconds=0), "--seconds"),
         (cli.Wish("streams", kernel="6.1"), "6.12"),
         (cli.Wish("streams", no_module=True), "needs the module"),
+        (cli.Wish("cores", no_module=True), "needs the module"),
+        (cli.Wish("cores", cpus="1,two"), "--cpus 1,two"),
+        (cli.Wish("cores", cpus="17"), "--cpus 17"),
+        (cli.Wish("cores", count=-1), "--count"),
+        (cli.Wish("icount", cpus="2"), "are of cores"),
     ],
 )
 def test_cli__refuses_what_cannot_be_meant(wish: cli.Wish, says: str) -> None:

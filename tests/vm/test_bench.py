@@ -13,7 +13,7 @@ import pytest
 
 from lab.targets import ratchet
 from lab.vm import Kernel
-from lab.vm.bench import counting, profile, timing
+from lab.vm.bench import cores, counting, profile, timing
 from lab.vm.bench.counting import Counts
 from lab.vm.bench.programs import bench_program
 
@@ -111,6 +111,25 @@ def test_times__every_case_has_one(counted: Kernel, module: Path) -> None:
         assert set(times.values) == {case.key for case in group.cases}
         assert all(value and value > 0 for (value,) in times.values.values())
         assert len(times.best_ratios(times.tcp())) == 1
+
+
+def test_cores__two_share_lines_and_one_shares_nothing(counted: Kernel, module: Path) -> None:
+    found = {n: cores.measure(counted, module, n, count=20, warmup=10) for n in (1, 2)}
+    one, two = found[1], found[2]
+    assert (one.transfers, one.shared, one.writes, one.lines) == (0, 0, 0, [])
+    assert not any("spin" in name for name in one.contended)
+    # Each RPC is two messages from one CPU to the other.
+    assert two.transfers > two.to_own > 2
+    assert two.shared > 2 and {cpus for _, _, cpus, *_ in two.lines} == {2}
+    for cpus, counts in found.items():
+        assert counts.rpcs == 20 * cpus
+        assert len(counts.by_cpu) == cpus and min(counts.by_cpu) > 0
+        assert sum(counts.by_cpu) == pytest.approx(counts.kernel)
+        assert 0.1 < counts.own / counts.kernel < 0.9
+        # homa.ko takes at least one lock for each message that is sent, and for each received.
+        own = sum(taken for name, (taken, _) in counts.sites.items() if name.endswith("[homa]"))
+        assert sum(counts.taken.values()) > own > 4
+        assert counts.contended_share < 1
 
 
 # In a process of its own: what the bench leaves behind becomes its child, and no other is.

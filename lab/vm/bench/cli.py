@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""`./homa bench kernel icount|profile|rtt|rate|bulk|w4|streams`: what is asked for, and the result."""
+"""`./homa bench kernel icount|profile|rtt|...`: what is asked for, and the result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.errors import LabError, UsageError
 from lab.vm import NAMES, Kernel, VmError, prepare
 from lab.vm.bench import hosts
 
-PARTS = ("icount", "profile", "rtt", "rate", "bulk", "w4", "streams")
+PARTS = ("icount", "profile", "rtt", "rate", "bulk", "w4", "streams", "cores")
 # The oldest has no hook that gives programs streams.
 _STREAMS_KERNEL = "6.12"
 
@@ -22,6 +22,7 @@ class Wish:
 
     `module`: a homa.ko instead of the one built from this tree. `no_module`: only the rivals.
     `cases`: for profile, which cases are shown. `top`: how many functions.
+    `cpus` and `count` are of cores: numbers of CPUs, and RPCs of each client (0: as usual).
     """
 
     part: str
@@ -33,6 +34,8 @@ class Wish:
     top: int = 30
     module: Path | None = None
     no_module: bool = False
+    cpus: str = ""
+    count: int = 0
 
 
 def rounds_of(part: str) -> int:
@@ -47,6 +50,7 @@ def check(wish: Wish) -> None:
         raise UsageError(f"./homa bench kernel {wish.part or '...'}: use {', '.join(PARTS)}")
     if wish.part == "streams" and (wish.no_module or wish.kernel == "6.1"):
         raise UsageError("streams: needs the module, and Linux 6.12 or newer")
+    _check_cores(wish)
     if wish.kernel and wish.kernel not in NAMES:
         raise UsageError(f"--kernel {wish.kernel}: known are {', '.join(NAMES)}")
     if wish.offloads and wish.offloads not in hosts.OFFLOADS:
@@ -55,9 +59,23 @@ def check(wish: Wish) -> None:
         raise UsageError("--rounds, --seconds and --top must be positive")
 
 
+def _check_cores(wish: Wish) -> None:
+    from lab.vm.bench import report_cores
+
+    if wish.part != "cores":
+        if wish.cpus or wish.count:
+            raise UsageError("--cpus and --count are of cores")
+        return
+    report_cores.cpus_of(wish.cpus or "1")
+    if wish.no_module or wish.offloads:
+        raise UsageError("cores: needs the module, and leaves offloads as they are")
+    if wish.count < 0:
+        raise UsageError("--count must be positive")
+
+
 def main(wish: Wish) -> dict[str, object]:
     """Measure, print, and give the document for --json."""
-    from lab.vm.bench import report_counts, report_streams, report_times
+    from lab.vm.bench import report_cores, report_counts, report_streams, report_times
 
     shows: dict[str, Callable[[Wish, Kernel, Path | None], dict[str, object]]] = {
         "icount": report_counts.icount,
@@ -67,6 +85,7 @@ def main(wish: Wish) -> dict[str, object]:
         "bulk": report_times.show,
         "w4": report_times.show_w4,
         "streams": report_streams.show,
+        "cores": report_cores.show,
     }
     try:
         oldest = _STREAMS_KERNEL if wish.part == "streams" else "6.1"

@@ -17,23 +17,29 @@ from lab.vm import BuildFailed, Missing, cache, tools
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "bench" / "kernel"
-_PROGRAM = ("main.c", "tcp_udp.c", "homa.c")
+_PROGRAM = ("main.c", "tcp_udp.c", "homa.c", "cores.c")
 # From this QEMU on plugins copy instruction bytes out, and older plugins are refused.
 _NEW_PLUGINS = (9, 1)
 
 
 def bench_program() -> Path:
     """homa-kernel-bench without libraries, for guests."""
-    words = ["-static", "-O2", "-D_GNU_SOURCE", f"-I{ROOT / 'abi'}"]
+    words = ["-static", "-pthread", "-O2", "-D_GNU_SOURCE", f"-I{ROOT / 'abi'}"]
     return _compiled("homa-kernel-bench", [SOURCES / name for name in _PROGRAM], words)
 
 
-def counting_plugin() -> Path:
-    """The plugin, for the emulator that lab.vm takes."""
+def counting_plugin(name: str = "insn_count") -> Path:
+    """A plugin, for the emulator that lab.vm takes: insn_count, or core_count for several CPUs."""
     version = tuple(int(part) for part in tools.qemu().version.split(".")[:2])
     api = 4 if version >= _NEW_PLUGINS else 1
-    words = ["-shared", "-fPIC", "-O2", f"-DPLUGIN_API={api}"]
-    return _compiled("insn_count.so", [SOURCES / "insn_count.c"], words)
+    words = ["-shared", "-fPIC", "-O2", "-D_GNU_SOURCE", f"-DPLUGIN_API={api}"]
+    return _compiled(f"{name}.so", [SOURCES / f"{name}.c"], words)
+
+
+def slow_clock() -> Path:
+    """What core_count wants to be preloaded."""
+    words = ["-shared", "-fPIC", "-O2", "-D_GNU_SOURCE"]
+    return _compiled("slow_clock.so", [SOURCES / "slow_clock.c"], words)
 
 
 def go_program(folder: Path) -> Path:

@@ -13,11 +13,14 @@ from lab.vm import VmError
 
 _HEAD = "@@symbols "
 # What a guest runs to tell its symbols; modules must be loaded where they were measured.
-SCRIPT = f"""
+_TELL = f"""
 printf '{_HEAD}'
-grep -i ' [tw] ' /proc/kallsyms | gzip -1 | base64 -w0
+grep -i ' [%s] ' /proc/kallsyms | gzip -1 | base64 -w0
 echo
 """
+SCRIPT = _TELL % "tw"
+# The same with variables, which are "functions" here, too.
+SCRIPT_ALL = _TELL % "twdb"
 
 
 @dataclass(frozen=True)
