@@ -25,6 +25,7 @@ module homa_rss
     parameter int WIDTH = 512,
     parameter int QUEUES = 16,
     parameter int QUEUE_BITS = 4,
+    parameter int RPC_BITS = 10,   // 2^that many RPCs are remembered
     // Microsoft's, which everybody's tests use.
     parameter logic [319:0] KEY =
         320'h6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa
@@ -65,7 +66,6 @@ module homa_rss
   localparam int BYTES = WIDTH / 8;
   localparam int HDR_BITS = 8 * HDR_BYTES;
   localparam int STAGES = 4;  // before the last: tuple, sum, sum, tables
-  localparam int RPC_BITS = 10;
   localparam int TAG_BITS = 32 - RPC_BITS;
 
   wire adv = m_ready || !m_valid;
@@ -150,7 +150,7 @@ module homa_rss
 
   always_ff @(posedge clk) begin
     if (set) table_[set_at] <= set_queue;
-    else if (clearing && clear_at < 256) table_[clear_at[7:0]] <= QUEUE_BITS'(32'(clear_at) % QUEUES);
+    else if (clearing && clear_at < 256) table_[8'(clear_at)] <= QUEUE_BITS'(32'(clear_at) % QUEUES);
     if (adv) by_table <= table_[hash[7:0]];
   end
 

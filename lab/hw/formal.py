@@ -36,6 +36,7 @@ PROOFS = {
     "grant_queue": Proof("grant_queue", ("homa_grant_queue",), 9, 12),
     "grant_slots": Proof("grant", ("homa_grant_pkg", "homa_grant_slots"), 8, 14),
     "grant_window": Proof("grant", ("homa_grant_pkg", "homa_grant_window"), 12, 18),
+    "rss": Proof("classify", ("homa_nic_pkg", "homa_wire_pkg", "homa_least", "homa_rss"), 12, 14),
     "turns": Proof("lso", ("homa_turns",), 10, 14),
     "frame_fifo": Proof("lso", ("homa_frame_fifo",), 8, 10),
     "pace": Proof("pace", ("homa_pace",), 9, 11),
