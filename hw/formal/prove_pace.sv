@@ -5,9 +5,10 @@
 // `limit` bytes are in the port, counted to the byte and the cycle; with an empty port and no rate
 // a frame waits for less than six cycles; switched off, none waits at all. With a rate below 4
 // bytes in a cycle a frame begins only when what went before is paid but for one cycle's worth,
-// counted to the byte and the cycle. What has left is said once for each frame, in order, with its number, and only when all its bytes have
-// left. A frame's number is free (`mark`), so what holds for it holds for each. The input keeps
-// what it offers. The port may lie. Frames that could not be remembered are left out.
+// counted to the byte and the cycle. What has left is said once for each frame, in order, with its
+// number, and only when all its bytes have left. A frame's number is free (`mark`), so what holds
+// for it holds for each. The input keeps what it offers. The port may lie. Frames that could not be
+// remembered are left out.
 module prove_pace (
     input logic clk,
     input logic rst,

@@ -21,10 +21,12 @@
 //   6  is the debt paid?
 //
 // A frame that begins while beats are on this way must have room for all of them; if there is not
-// so much room it waits until nothing is on the way. So the limit holds to the byte. The rate may be
-// passed by what is on the way, and never is in the long run: the debt counts all of it. Below 4
-// bytes in a cycle the rate is not passed: a frame that would have to be paid waits until nothing is
-// on the way there. That costs nothing, since the smallest frame of Ethernet takes 15 cycles then.
+// so much room it waits until nothing is on the way. So the limit holds to the byte. The rate may
+// be passed by what is on the way, and never is in the long run: the debt counts all of it. Below 4
+// bytes in a cycle the rate is not passed: a frame that would have to be paid waits until nothing
+// is on the way there. That costs nothing while frames wait, since the smallest frame of Ethernet
+// takes 15 cycles then; one that comes just as the one before is paid waits for up to five cycles
+// more.
 //
 // When the port has said so many bytes that all of a frame have left, its number and the time go to
 // the host. A port that holds 4 MiB is none: no more are counted then.
