@@ -224,6 +224,8 @@ void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 /** afxdp_units_open() - have TCP segments leave together, if the device cuts them. */
 void afxdp_units_open(struct afxdp *x);
 void afxdp_units_close(struct afxdp *x);
+/** afxdp_unit_begins() - may the first of @n packets and the second leave together? */
+bool afxdp_unit_begins(const struct nic_tx *pkts, int n);
 /** afxdp_unit() - send packets together, from the first of @n on, which is one of TCP with
  *  payload. Returns how many were sent; 0: the first one has to leave by the send ring. */
 int afxdp_unit(struct afxdp *x, const struct nic_path *path,

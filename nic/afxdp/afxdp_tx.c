@@ -215,13 +215,6 @@ void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 		x->eth.nic.stats.tx_no_neighbour++;
 }
 
-/* Might the packet and the one behind it leave together? */
-static bool may_join(const struct nic_tx *pkts, int i, int n)
-{
-	return pkts[i].proto == NIC_TCP && i + 1 < n && pkts[i].payload_len &&
-	       pkts[i + 1].proto == NIC_TCP && pkts[i + 1].payload_len;
-}
-
 int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 {
 	struct afxdp *x = afxdp_of(nic);
@@ -249,7 +242,7 @@ int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 			nic_ether_refuse(&x->eth, path, pkt, EMSGSIZE, path->mtu);
 			continue;
 		}
-		if (x->unit_fd >= 0 && may_join(pkts, i, n)) {
+		if (x->unit_fd >= 0 && afxdp_unit_begins(pkt, n - i)) {
 			int sent;
 
 			/* What was given before leaves before. */

@@ -124,6 +124,12 @@ static bool follows(const struct nic_tx *first, const struct nic_tx *last,
 	       !memcmp(first->src->ip, next->src->ip, sizeof(first->src->ip));
 }
 
+bool afxdp_unit_begins(const struct nic_tx *pkts, int n)
+{
+	return pkts->proto == NIC_TCP && n > 1 && pkts->payload_len &&
+	       follows(pkts, pkts, &pkts[1]);
+}
+
 /* Add the payload of a packet, which usually lies behind that of the one before. */
 static void add_payload(struct tcp_unit *u, const struct nic_tx *pkt)
 {

@@ -41,6 +41,7 @@ struct options {
 	u32 size;
 	u32 batch;
 	bool refuse;
+	bool push;
 	bool bad_sum;
 };
 
@@ -155,7 +156,8 @@ static u32 send_stream(struct nic *nic, const struct options *o, struct conn *c)
 		u32 len = homa_min_u32(o->size, o->send - at);
 		bool last = n + 1 == o->batch || at + len == o->send;
 
-		tx[n] = make_segment(o, c, ISN + 1 + at, last ? ACK | PSH : ACK,
+		tx[n] = make_segment(o, c, ISN + 1 + at,
+				     last || o->push ? ACK | PSH : ACK,
 				     stream + at, len, hdr[n]);
 		n++;
 		at += len;
@@ -284,7 +286,8 @@ static const struct option long_options[] = {
 	{ "port", 1, NULL, 'p' },      { "send", 1, NULL, 's' },
 	{ "size", 1, NULL, 'z' },      { "refuse", 0, NULL, 'r' },
 	{ "bad-sum", 0, NULL, 'b' },   { "backend", 1, NULL, 'B' },
-	{ "batch", 1, NULL, 'c' },     { NULL, 0, NULL, 0 },
+	{ "batch", 1, NULL, 'c' },     { "push", 0, NULL, 'u' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static int set_option(struct options *o, int option)
@@ -303,6 +306,7 @@ static int set_option(struct options *o, int option)
 	case 'z': o->size = v; break;
 	case 'c': o->batch = v && v <= BATCH ? v : 1; break;
 	case 'r': o->refuse = true; break;
+	case 'u': o->push = true; break;
 	case 'b': o->bad_sum = true; break;
 	default: return -1;
 	}
@@ -313,7 +317,7 @@ static int set_option(struct options *o, int option)
 static int usage(void)
 {
 	fputs("usage: nic_tcp --interface NAME [options] serve | open ADDRESS PORT\n"
-	      "  --port N (several)  --refuse  --send BYTES --size BYTES --batch N  --bad-sum\n"
+	      "  --port N (several)  --refuse  --send BYTES --size BYTES --batch N --push  --bad-sum\n"
 	      "  --mode N  --queue N  --queues N  --backend NAME\n",
 	      stderr);
 	return 2;

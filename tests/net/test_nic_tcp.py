@@ -252,6 +252,17 @@ def test_units__segments_leave_together(
     assert stats["tx_gso"] == packets - alone, "they left one by one"
 
 
+def test_units__segments_that_cannot_join_cost_no_calls(pair) -> None:
+    """They leave by the send ring, 32 with one system call, as on a device that cuts nothing."""
+    a, b = pair
+    words = ["--send", "60000", "--size", "40", "--batch", "32", "--push"]
+    server = start(b, "--port", str(PORT), *words, "serve")
+    assert client(a, b.v4, read=60_000) == ""
+    stats = pick(server.stop(), "stats")[0]
+    assert stats["tx_gso"] == 0 and stats["tx_packets"] >= 1500
+    assert stats["syscalls"] < stats["tx_packets"] // 2, stats["syscalls"]
+
+
 def test_units__device_that_cuts_nothing(pair) -> None:
     a, b = pair
     b.run(["ethtool", "-K", "eth0", "tso", "off"])
