@@ -374,18 +374,11 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, block);
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		int mark = plugin_mark(insn);
 
 		qemu_plugin_register_vcpu_mem_cb(
 			insn, on_memory, NO_REGISTERS, READS_AND_WRITES,
 			(void *)(uintptr_t)qemu_plugin_insn_vaddr(insn));
-		if (mark == MARK_BEGIN || mark == MARK_END)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn,
-							       mark == MARK_BEGIN ?
-								       on_begin :
-								       on_end,
-							       NO_REGISTERS,
-							       NULL);
+		plugin_watch_marks(insn, on_begin, on_end);
 	}
 }
 

@@ -166,18 +166,9 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (profile && n)
 		block->ending = plugin_ending(tb, n);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, block);
-	for (size_t i = 0; i < n; i++) {
-		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		int mark = plugin_mark(insn);
-
-		if (mark == MARK_BEGIN || mark == MARK_END)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn,
-							       mark == MARK_BEGIN ?
-								       on_begin :
-								       on_end,
-							       NO_REGISTERS,
-							       NULL);
-	}
+	for (size_t i = 0; i < n; i++)
+		plugin_watch_marks(qemu_plugin_tb_get_insn(tb, i), on_begin,
+				   on_end);
 }
 
 EXPORTED int qemu_plugin_install(qemu_plugin_id_t id,

@@ -126,4 +126,17 @@ static inline int plugin_mark(const struct qemu_plugin_insn *insn)
 	return bytes[sizeof(head)];
 }
 
+/* Has @begin or @end called whenever an instruction runs that is such a mark. */
+static inline void plugin_watch_marks(struct qemu_plugin_insn *insn,
+				      run_callback *begin, run_callback *end)
+{
+	int mark = plugin_mark(insn);
+
+	if (mark == MARK_BEGIN || mark == MARK_END)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn,
+						       mark == MARK_BEGIN ? begin :
+									    end,
+						       NO_REGISTERS, NULL);
+}
+
 #endif
