@@ -248,10 +248,10 @@ void tas_loss_acked(struct tas_engine *engine, struct tas_conn *conn,
 		    const struct tas_segment *seg, u32 acked);
 /* Takes a duplicate ACK, or one (@news) that acknowledges bytes and reports others. */
 void tas_loss_dupack(struct tas_engine *engine, struct tas_conn *conn, bool news);
-/* Takes all bytes for lost that the peer has not reported, after a timeout. */
-/** tas_loss_late() - repair what should have arrived long ago, by what is known of that; false if
- *  nothing is. */
+/* Repairs what should have arrived long ago, by what is known of that; returns false if nothing
+ * is known. */
 bool tas_loss_late(struct tas_engine *engine, struct tas_conn *conn);
+/* Takes all bytes for lost that the peer has not reported, after a timeout. */
 void tas_loss_timeout(struct tas_engine *engine, struct tas_conn *conn);
 /* Takes a round trip that was measured, in ns, into the average and the timeout. */
 void tas_rtt_sample(struct tas_engine *engine, struct tas_conn *conn, u64 rtt);

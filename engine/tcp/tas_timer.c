@@ -8,10 +8,10 @@
 #include "tas_impl.h"
 
 #define TAIL_MIN_NS (2 * TAS_MSEC) /* least time to a tail loss probe, in ns */
-#define PROBES \
-	3u /* the most probes in a row; each waits twice as long as the one before */
-#define REORDER_MIN_NS \
-	TAS_MSEC /* least time in which a segment may be overtaken, in ns */
+/* The most probes in a row; each waits twice as long as the one before. */
+#define PROBES 3u
+/* Least time in which a segment that was overtaken may still come, in ns. */
+#define REORDER_MIN_NS TAS_MSEC
 
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings)
 {
@@ -42,7 +42,7 @@ u64 tas_tail_after(const struct tas_engine *engine, const struct tas_conn *conn)
 bool tas_wants_tail_probe(const struct tas_engine *engine,
 			  const struct tas_conn *conn)
 {
-	/* A probe whose ACK reports a gap has not repaired it. */
+	/* If the ACK of a probe reports a gap, that is to be repaired, however many there were. */
 	return engine->params.tail_loss_probe && conn->srtt &&
 	       conn->f.state >= TAS_ESTABLISHED &&
 	       (conn->f.flags & (TAS_F_SACK | TAS_F_LOSS)) == TAS_F_SACK &&
