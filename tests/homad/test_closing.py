@@ -148,7 +148,7 @@ class Slow:
 
 @pytest.mark.parametrize("deed", DEEDS)
 def test_a_socket_that_lingers(deed: Deed, hosts: tuple[Host, Host]) -> None:
-    """An hour of waiting is none for others; bytes of the socket that were not taken are lost."""
+    """An hour of waiting is none for others."""
     host = hosts[0]
     with inside(host), ExitStack() as stack:
         slow = Slow(stack)
@@ -164,9 +164,15 @@ NEVER_CLOSED = """
 import ctypes, os, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 place, path, packet, count = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3]), int(sys.argv[4])
-fuse = os.open("/dev/fuse", os.O_RDWR)
-assert not libc.unshare(0x20000)
-assert not libc.mount(None, b"/", None, 0x44000, None)   # what is mounted is for this process
+try:
+    fuse = os.open("/dev/fuse", os.O_RDWR)
+except OSError as error:
+    print("no", error, flush=True)
+    sys.exit(0)
+# What is mounted is for this process.
+if libc.unshare(0x20000) or libc.mount(None, b"/", None, 0x44000, None):
+    print("no", os.strerror(ctypes.get_errno()), flush=True)
+    sys.exit(0)
 options = f"fd={fuse},rootmode=100644,user_id=0,group_id=0,allow_other".encode()
 if libc.mount(b"never", place.encode(), b"fuse", 0, options):
     print("no", os.strerror(ctypes.get_errno()), flush=True)

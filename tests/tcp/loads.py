@@ -192,7 +192,7 @@ def haproxy(server: Side, client: Side, folder: Path) -> None:
     (folder / "small").write_text("hello\n" * 100)
     config = folder / "haproxy.cfg"
     config.write_text(HAPROXY.format(**ends))
-    behind = [PYTHON, "-m", "http.server", "--protocol", "HTTP/1.1", "--bind", server.v4]
+    behind = [PYTHON, "-m", "http.server", "--bind", server.v4]
     web = server.start([*behind, "--directory", folder, ends["back"].split(":")[1]])
     proxy = server.start(["haproxy", "-db", "-f", config])
     for end in ends.values():
