@@ -135,7 +135,8 @@ def test_requests__descriptors_that_come_along_are_closed(host: Host) -> None:
             socket.send_fds(client.socket, [request(BIND, port=99)], [0, 1, 2])
             answer = client.answer()
             assert answer and answer.error == 0
-        assert len(host.homad.fds()) <= before
+        # What is neither a socket nor a pipe is closed by a thread of its own, after the answer.
+        eventually(lambda: len(host.homad.fds()) <= before)
 
 
 def test_pools__are_exchanged_only_so_often(host: Host) -> None:
