@@ -15,7 +15,7 @@ from test_net import wait_until
 from lab.errors import LabError, UsageError
 from lab.inventory import hosts, preflight, ssh
 from lab.net import homad
-from lab.net.hosts import Lab
+from lab.net.hosts import Host, Lab, run
 from lab.paths import homa_bench
 
 TEXT = """
@@ -147,6 +147,10 @@ def _sshd() -> str:
     return program
 
 
+def _is_up(host: Host) -> bool:
+    return "state UP" in run(["ip", "-n", host.namespace, "link", "show", host.device])
+
+
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[tuple[Path, Lab]]:
     """Two hosts with sshd in them, and the inventory; we are in a third network that sees both."""
@@ -167,7 +171,8 @@ def network(tmp_path: Path) -> Iterator[tuple[Path, Lab]]:
     key = " ".join((tmp_path / "host.pub").read_text().split()[:2])
     running = []
     with Lab() as lab:
-        for number, host in enumerate(lab.pair(), 1):
+        pair = lab.pair()
+        for number, host in enumerate(pair, 1):
             text += f'[[host]]\nname = "h{number}"\naddress = "{host.address}"\n'
             with (tmp_path / "known").open("a") as known:
                 known.write(f"{host.address} {key}\n")
@@ -186,6 +191,8 @@ def network(tmp_path: Path) -> Iterator[tuple[Path, Lab]]:
                 running.append(subprocess.Popen(host.command(words), stderr=log))
         logs = [tmp_path / "log1", tmp_path / "log2"]
         wait_until(lambda: all("listening" in log.read_text() for log in logs))
+        # The kernel tells the state of a new link up to a second later.
+        wait_until(lambda: all(_is_up(host) for host in pair))
         (tmp_path / "hosts.toml").write_text(text)
         yield tmp_path / "hosts.toml", lab
         for one in running:
