@@ -105,8 +105,7 @@ static void transmit(const struct sockaddr_storage *to, socklen_t tolen,
 static void homa_listen(const struct rpcs_config *config)
 {
 	open_socket(config);
-	if (bind(sock, (const struct sockaddr *)&config->peer, config->peerlen))
-		rpcs_die("bind");
+	rpcs_bind(sock, config);
 }
 
 /* Says where the response to a request of @got bytes is, which lies at @offsets. */

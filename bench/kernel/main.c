@@ -305,6 +305,18 @@ static void set_address(struct rpcs_config *config)
 	}
 }
 
+void rpcs_bind(int fd, const struct rpcs_config *config)
+{
+	struct sockaddr_storage all = config->peer;
+
+	if (all.ss_family == AF_INET)
+		((struct sockaddr_in *)&all)->sin_addr.s_addr = htonl(INADDR_ANY);
+	else
+		((struct sockaddr_in6 *)&all)->sin6_addr = in6addr_any;
+	if (bind(fd, (const struct sockaddr *)&all, config->peerlen))
+		rpcs_die("bind");
+}
+
 enum {
 	PROTO = 1,
 	WAIT,

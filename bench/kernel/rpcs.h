@@ -42,7 +42,7 @@ enum rpcs_wait {
  * @times: measure the time of every RPC.
  * @mark: tell the emulator where the measured part begins and ends.
  * @cores: number of client threads and of server threads (cores.c); 0: one process each.
- * @peer: the server's address.
+ * @peer: the server's address, as clients name it.
  * @peerlen: bytes of @peer.
  */
 struct rpcs_config {
@@ -100,6 +100,9 @@ int rpcs_wait_flags(const struct rpcs_config *config);
  */
 int rpcs_wait_turn(const struct rpcs_config *config, uint64_t *since);
 
+/** rpcs_bind() - bind the server's socket @fd to the port, at all addresses of the host, as most
+ *  servers do */
+void rpcs_bind(int fd, const struct rpcs_config *config);
 /** rpcs_enter_net() - put the calling thread into the namespace @path, NULL: leave it */
 void rpcs_enter_net(const char *path);
 /** rpcs_pin() - keep the calling thread on @cpu; negative: leave it */

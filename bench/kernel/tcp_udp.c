@@ -88,8 +88,7 @@ static void start_server(const struct rpcs_config *config, bool tcp)
 	sock = new_socket(config, tcp);
 	if (tcp)
 		set_option(sock, SOL_SOCKET, SO_REUSEADDR, 1);
-	if (bind(sock, (const struct sockaddr *)&config->peer, config->peerlen))
-		rpcs_die("bind");
+	rpcs_bind(sock, config);
 	if (tcp && listen(sock, 1))
 		rpcs_die("listen");
 }
