@@ -42,35 +42,72 @@ void homad_tcp_leave_port(struct homad *d, u16 port)
 			nic_tcp_port(d->ports[i].nic, port, false);
 }
 
-/* Binds a socket to a port of the kernel's choice, at all addresses of both families. */
-static int bind_any(u16 *port)
+/* Binds @fd to @port at all addresses of its family, or of both; 0: to one that the kernel
+ * chooses. Returns 0 or the error. */
+static int bind_at(int fd, int family, u16 port)
 {
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
-	struct sockaddr_in four = { .sin_family = AF_INET };
-	socklen_t size = sizeof(six);
-	int off = 0, fd;
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+				    .sin6_port = htons(port) };
+	struct sockaddr_in four = { .sin_family = AF_INET,
+				    .sin_port = htons(port) };
+	int rc = family == AF_INET6 ?
+			 bind(fd, (struct sockaddr *)&six, sizeof(six)) :
+			 bind(fd, (struct sockaddr *)&four, sizeof(four));
 
-	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
-	if (fd >= 0 &&
-	    !setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) &&
-	    !bind(fd, (struct sockaddr *)&six, sizeof(six)) &&
-	    !getsockname(fd, (struct sockaddr *)&six, &size)) {
-		*port = ntohs(six.sin6_port);
-		return fd;
+	return rc ? -errno : 0;
+}
+
+/* Binds @fd to a port that nobody has. */
+static int bind_free(int fd, int family, struct homad_port_choice *choice)
+{
+	u32 i;
+	u16 port;
+	int rc;
+
+	for (i = 0; i < HOMAD_PORT_DRAWS; i++) {
+		port = homad_port_choice_draw(choice);
+		if (!port)
+			break;
+		rc = bind_at(fd, family, port);
+		if (rc != -EADDRINUSE && rc != -EACCES)
+			return rc;
 	}
-	if (fd >= 0)
+	return bind_at(fd, family, 0);
+}
+
+/* Returns a socket of @family that has a port, and the port, or the error. */
+static int bind_family(int family, struct homad_port_choice *choice, u16 *port)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+	struct sockaddr_storage name = { 0 };
+	socklen_t size = sizeof(name);
+	int off = 0, rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (family == AF_INET6 &&
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)))
+		rc = -errno;
+	if (!rc)
+		rc = bind_free(fd, family, choice);
+	if (!rc && getsockname(fd, (struct sockaddr *)&name, &size))
+		rc = -errno;
+	if (rc) {
 		close(fd);
-	/* The host has no IPv6. */
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
-	size = sizeof(four);
-	if (fd >= 0 && !bind(fd, (struct sockaddr *)&four, sizeof(four)) &&
-	    !getsockname(fd, (struct sockaddr *)&four, &size)) {
-		*port = ntohs(four.sin_port);
-		return fd;
+		return rc;
 	}
-	if (fd >= 0)
-		close(fd);
-	return -errno;
+	/* The port is in the same place for both families. */
+	*port = ntohs(((struct sockaddr_in *)&name)->sin_port);
+	return fd;
+}
+
+/* Binds a socket to a free port, at all addresses of both families. */
+static int bind_any(struct homad_port_choice *choice, u16 *port)
+{
+	int fd = bind_family(AF_INET6, choice, port);
+
+	/* The host may have no IPv6. */
+	return fd >= 0 ? fd : bind_family(AF_INET, choice, port);
 }
 
 /* Takes ports from the kernel; this runs on the worker's thread, because the kernel may
@@ -81,10 +118,11 @@ static void get_ports(struct homad_work *work)
 		homa_container_of(work, struct homad_tcp_ports, more);
 	int fd;
 
+	homad_port_choice_read(&ports->choice);
 	ports->rc = 0;
 	for (ports->num_got = 0; ports->num_got < ports->wanted;
 	     ports->num_got++) {
-		fd = bind_any(&ports->got[ports->num_got]);
+		fd = bind_any(&ports->choice, &ports->got[ports->num_got]);
 		if (fd < 0) {
 			ports->rc = fd;
 			return;

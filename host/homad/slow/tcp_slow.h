@@ -6,6 +6,7 @@
 
 #include "attach.h"
 #include "homad_tcp.h"
+#include "port_choice.h"
 #include "stream_limits.h"
 #include "streams.h"
 #include "tcp_listener.h"
@@ -27,6 +28,7 @@
  * @got_fds: the sockets of these ports.
  * @num_got: the number of these ports.
  * @wanted: the number of ports that @more is to get.
+ * @choice: where @more gets them from.
  * @rc: the error because of which @num_got is less than @wanted.
  * @calls: an eventfd by which the fast path tells that it wants something.
  * @grown: attachments with larger buffers than at first.
@@ -47,6 +49,7 @@ struct homad_tcp_ports {
 	u16 got[HOMAD_PORT_STEP];
 	int got_fds[HOMAD_PORT_STEP];
 	u32 num_got, wanted;
+	struct homad_port_choice choice;
 	int rc;
 	u16 users[65536];
 	struct homad_source calls, tick;
