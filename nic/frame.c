@@ -212,6 +212,7 @@ int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out)
 {
 	int rc = parse(frame, len, out);
 
+	out->pieces = NULL;
 	/* TCP answers every segment, so both of its addresses must be those of hosts. */
 	if (!rc && unlikely(out->proto == NIC_TCP) &&
 	    (nic_addr_no_host(&out->src) || nic_addr_no_host(&out->dst)))

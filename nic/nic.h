@@ -59,6 +59,16 @@ struct nic_config {
 enum nic_proto { NIC_HOMA, NIC_TCP };
 
 /**
+ * struct nic_piece - a part of a packet
+ * @data: its first byte.
+ * @len: its length in bytes.
+ */
+struct nic_piece {
+	const u8 *data;
+	u32 len;
+};
+
+/**
  * struct nic_rx - one received packet, valid until nic_rx_release()
  * @data: the first byte of the Homa or TCP header.
  * @len: the length of header and payload in bytes, without the link's padding.
@@ -68,6 +78,8 @@ enum nic_proto { NIC_HOMA, NIC_TCP };
  * @src: the sender; under UDP its port is the one that the packet came from.
  * @dst: the address of ours that it was sent to.
  * @token: a number by which the backend finds the packet's buffer.
+ * @pieces: NULL: all bytes are at @data. Only a TCP segment may be in pieces, of which the first
+ *	begins at @data and has the whole header. Together they have @len bytes or more.
  */
 struct nic_rx {
 	const u8 *data;
@@ -78,7 +90,14 @@ struct nic_rx {
 	struct homa_addr src;
 	struct homa_addr dst;
 	u64 token;
+	const struct nic_piece *pieces;
 };
+
+/** nic_rx_here() - returns the number of bytes of @pkt that are at its data. */
+static inline u32 nic_rx_here(const struct nic_rx *pkt)
+{
+	return pkt->pieces ? homa_min_u32(pkt->pieces->len, pkt->len) : pkt->len;
+}
 
 /**
  * struct nic_tx - one packet to send; bytes are copied or sent before

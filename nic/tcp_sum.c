@@ -53,6 +53,26 @@ u16 nic_sum_fold(u64 sum)
 	return (u16)sum;
 }
 
+/* Adds the bytes of @pkt to @sum. */
+static u64 sum_packet(const struct nic_rx *pkt, u64 sum)
+{
+	const struct nic_piece *piece = pkt->pieces;
+	u32 left = pkt->len, len;
+	bool odd = false;
+	u64 part;
+
+	if (likely(!piece))
+		return nic_sum(pkt->data, left, sum);
+	for (; left; piece++, left -= len) {
+		len = homa_min_u32(piece->len, left);
+		part = nic_sum(piece->data, len, 0);
+		/* Behind an odd number of bytes each one is in the other half of its word. */
+		sum = add(sum, odd ? part << 8 | part >> 56 : part);
+		odd ^= len & 1;
+	}
+	return sum;
+}
+
 bool nic_tcp_sound(const struct nic_rx *pkt, bool partial)
 {
 	u64 pseudo = nic_sum_pseudo(&pkt->src, &pkt->dst, pkt->len);
@@ -63,5 +83,5 @@ bool nic_tcp_sound(const struct nic_rx *pkt, bool partial)
 	memcpy(&field, pkt->data + NIC_TCP_CHECKSUM_AT, sizeof(field));
 	if (partial && field == nic_sum_fold(pseudo))
 		return true;
-	return nic_sum_fold(nic_sum(pkt->data, pkt->len, pseudo)) == 0xffff;
+	return nic_sum_fold(sum_packet(pkt, pseudo)) == 0xffff;
 }

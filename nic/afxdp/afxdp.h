@@ -33,13 +33,24 @@
 #define AFXDP_TX_RING 1024    /* descriptors per send and completion ring */
 #define AFXDP_BURSTS 8	      /* bursts for which a fill ring has frames */
 #define AFXDP_HEADROOM 256    /* bytes that the kernel keeps before a packet */
-#define AFXDP_JUMBO_SLOTS 512 /* contiguous copies of multi-buffer packets */
+#define AFXDP_JUMBO_SLOTS 512 /* multi-buffer packets that may be in use */
+#define AFXDP_PIECES 64u      /* frames that such a packet may have */
 /* The length of the longest IPv6 packet's frame in bytes. */
 #define AFXDP_UNIT_MAX (NIC_FRAME_HLEN_MAX + 65535)
 
 /* These top bits of nic_rx.token say where a received packet's bytes lie, if not in the UMEM. */
 #define AFXDP_TOKEN_LOOP ((u64)1 << 63)
 #define AFXDP_TOKEN_JUMBO ((u64)1 << 62)
+
+/**
+ * struct afxdp_jumbo - a multi-buffer packet that was received
+ * @pieces: the frames in which it is, or their parts that belong to it.
+ * @num_pieces: the number of these frames; 0: it was copied together.
+ */
+struct afxdp_jumbo {
+	struct nic_piece pieces[AFXDP_PIECES];
+	u32 num_pieces;
+};
 
 /**
  * struct afxdp_queue - one receive and send queue of the device
@@ -56,8 +67,8 @@
  * @fill_target: the number of frames to keep in the fill ring.
  * @burst: the most packets that were found waiting since @fill_target was last decided.
  * @jumbo: the slot of a multi-buffer packet whose end has not come yet, or -1.
- * @jumbo_len: the bytes of that packet that have come so far; the size of a slot if the rest of
- *	a packet is skipped.
+ * @jumbo_len: the bytes of that packet that have come so far; @jumbo_size of struct afxdp if
+ *	the rest of a packet is skipped.
  * @dropped: the packets of this queue that were counted in rx_dropped already.
  */
 struct afxdp_queue {
@@ -128,7 +139,8 @@ struct afxdp_prog {
  * @n_queues: the number of queues.
  * @next_queue: the queue with which the next nic_rx() begins.
  * @jumbo: AFXDP_JUMBO_SLOTS slots for multi-buffer packets, or NULL.
- * @jumbo_size: the size of such a slot in bytes.
+ * @jumbo_area: for each slot, memory in which the packet may be copied together.
+ * @jumbo_size: the most bytes of such a packet.
  * @homa_max: the length in bytes of the longest frame that a Homa packet may fill.
  * @jumbo_free: a stack of the unused slots.
  * @n_jumbo_free: the number of unused slots.
@@ -163,7 +175,8 @@ struct afxdp {
 	struct afxdp_queue q[AFXDP_QUEUES_MAX];
 	u32 n_queues;
 	u32 next_queue;
-	u8 *jumbo;
+	struct afxdp_jumbo *jumbo;
+	u8 *jumbo_area;
 	u32 jumbo_size;
 	u32 homa_max;
 	u16 jumbo_free[AFXDP_JUMBO_SLOTS];

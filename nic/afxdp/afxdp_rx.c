@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Receiving: descriptors from the ring become packets in place; the caller
- * gets pointers into the UMEM and gives them back. A packet that spans several
+ * gets pointers into the UMEM and gives them back. A TCP segment that spans several
  * frames (MTU above a frame, or TCP of a kernel on the same machine, which leaves 64 KB
- * uncut on virtual devices) is the exception: it is copied together, because everything
- * above expects contiguous bytes.
+ * uncut on virtual devices) goes up in pieces. Any other such packet is copied together,
+ * because everything above expects contiguous bytes.
  */
 #include "afxdp.h"
 #include "tcp_sum.h"
@@ -60,11 +60,18 @@ static bool tcp_wanted(struct afxdp *x, const struct nic_rx *pkt)
 	return false;
 }
 
-static bool parse(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
+/* Parse the packet in @frame, of which @pieces are the parts, NULL if it is all of it. */
+static bool parse(struct afxdp *x, const u8 *frame, u32 len,
+		  struct nic_piece *pieces, struct nic_rx *pkt)
 {
 	if (unlikely(nic_frame_parse(frame, len, pkt) || !for_us(x, &pkt->dst))) {
 		x->eth.nic.stats.rx_malformed++;
 		return false;
+	}
+	if (unlikely(pieces)) {
+		pieces->len -= (u32)(pkt->data - frame);
+		pieces->data = pkt->data;
+		pkt->pieces = pieces;
 	}
 	if (unlikely(pkt->proto == NIC_TCP) && !tcp_wanted(x, pkt))
 		return false;
@@ -74,59 +81,111 @@ static bool parse(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
 	return true;
 }
 
-static void jumbo_end(struct afxdp *x, struct afxdp_queue *q)
+static void put_pieces(struct afxdp *x, struct afxdp_jumbo *jumbo)
 {
-	if (q->jumbo >= 0)
-		x->jumbo_free[x->n_jumbo_free++] = (u16)q->jumbo;
-	q->jumbo = -1;
-	q->jumbo_len = 0;
+	for (u32 i = 0; i < jumbo->num_pieces; i++)
+		put_frame(x, (u64)(jumbo->pieces[i].data - x->area));
+	jumbo->num_pieces = 0;
 }
 
-/* Parse a packet that has been copied together. One that is longer than the MTU goes up as one
- * segment if it is TCP. Only homa.ko sends such frames of Homa, by mistake, and they contain
- * several packets, so they are dropped. */
-static bool parse_jumbo(struct afxdp *x, const u8 *frame, u32 len,
+static void put_jumbo(struct afxdp *x, u32 slot)
+{
+	put_pieces(x, &x->jumbo[slot]);
+	x->jumbo_free[x->n_jumbo_free++] = (u16)slot;
+}
+
+/* Bytes at the front of a frame in which all headers of a TCP segment are. */
+#define HEADERS_MAX (NIC_ETH_HLEN + 60u + 60u)
+
+/* Is the packet a TCP segment whose headers are in its first piece? */
+static bool stays_apart(const struct afxdp_jumbo *jumbo, u32 len,
 			struct nic_rx *pkt)
 {
+	return jumbo->pieces->len >= HEADERS_MAX &&
+	       !nic_frame_parse(jumbo->pieces->data, len, pkt) &&
+	       pkt->proto == NIC_TCP;
+}
+
+static u8 *copy_together(struct afxdp *x, u32 slot)
+{
+	struct afxdp_jumbo *jumbo = &x->jumbo[slot];
+	u8 *all = x->jumbo_area + (size_t)slot * x->jumbo_size, *to = all;
+
+	for (u32 i = 0; i < jumbo->num_pieces; i++) {
+		memcpy(to, jumbo->pieces[i].data, jumbo->pieces[i].len);
+		to += jumbo->pieces[i].len;
+	}
+	put_pieces(x, jumbo);
+	return all;
+}
+
+/* Parse a packet that is complete. One that is longer than the MTU goes up as one segment if it is
+ * TCP. Only homa.ko sends such frames of Homa, by mistake, and they contain several packets, so
+ * they are dropped. */
+static bool parse_jumbo(struct afxdp *x, u32 slot, u32 len, struct nic_rx *pkt)
+{
+	struct afxdp_jumbo *jumbo = &x->jumbo[slot];
+	const u8 *all;
+
+	if (likely(stays_apart(jumbo, len, pkt))) {
+		x->eth.nic.stats.rx_gro += len > x->homa_max;
+		return parse(x, jumbo->pieces->data, len, jumbo->pieces, pkt);
+	}
+	all = copy_together(x, slot);
 	if (len > x->homa_max) {
-		if (!nic_frame_parse(frame, len, pkt) && pkt->proto == NIC_HOMA) {
+		if (!nic_frame_parse(all, len, pkt) && pkt->proto == NIC_HOMA) {
 			x->eth.nic.stats.rx_dropped++;
 			return false;
 		}
 		x->eth.nic.stats.rx_gro++;
 	}
-	return parse(x, frame, len, pkt);
+	return parse(x, all, len, NULL, pkt);
+}
+
+/* The end of a multi-buffer packet has come; true when @pkt is one. */
+static bool jumbo_end(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkt)
+{
+	u32 slot = (u32)q->jumbo, len = q->jumbo_len;
+	bool skipped = q->jumbo < 0;
+
+	q->jumbo = -1;
+	q->jumbo_len = 0;
+	if (skipped) {
+		x->eth.nic.stats.rx_dropped++;
+		return false;
+	}
+	if (!parse_jumbo(x, slot, len, pkt)) {
+		put_jumbo(x, slot);
+		return false;
+	}
+	/* The caller has the slot now. */
+	pkt->token = AFXDP_TOKEN_JUMBO | slot;
+	return true;
 }
 
 /* Take in one piece of a multi-buffer packet; true when @pkt is complete. */
 static bool jumbo_piece(struct afxdp *x, struct afxdp_queue *q, const u8 *data,
 			u32 len, bool more, struct nic_rx *pkt)
 {
-	bool complete = false;
+	struct afxdp_jumbo *jumbo;
 
 	if (q->jumbo < 0 && !q->jumbo_len && x->n_jumbo_free)
 		q->jumbo = x->jumbo_free[--x->n_jumbo_free];
-	if (q->jumbo >= 0 && len <= x->jumbo_size - q->jumbo_len) {
-		u8 *slot = x->jumbo + (size_t)q->jumbo * x->jumbo_size;
-
-		memcpy(slot + q->jumbo_len, data, len);
+	jumbo = q->jumbo < 0 ? NULL : &x->jumbo[q->jumbo];
+	if (likely(jumbo && jumbo->num_pieces < AFXDP_PIECES &&
+		   len <= x->jumbo_size - q->jumbo_len)) {
+		jumbo->pieces[jumbo->num_pieces++] =
+			(struct nic_piece){ data, len };
 		q->jumbo_len += len;
-		if (!more && parse_jumbo(x, slot, q->jumbo_len, pkt)) {
-			pkt->token = AFXDP_TOKEN_JUMBO | (u64)q->jumbo;
-			q->jumbo = -1; /* The caller has the slot now. */
-			complete = true;
-		}
 	} else {
 		/* There is no room, so the packet is skipped up to its end. */
-		if (q->jumbo >= 0)
-			jumbo_end(x, q);
+		if (jumbo)
+			put_jumbo(x, (u32)q->jumbo);
+		q->jumbo = -1;
 		q->jumbo_len = x->jumbo_size;
-		if (!more)
-			x->eth.nic.stats.rx_dropped++;
+		put_frame(x, (u64)(data - x->area));
 	}
-	if (!more)
-		jumbo_end(x, q);
-	return complete;
+	return !more && jumbo_end(x, q, pkt);
 }
 
 static int rx_queue(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkts,
@@ -163,8 +222,7 @@ static int rx_queue(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkts,
 		if (unlikely(more || q->jumbo_len)) {
 			out += jumbo_piece(x, q, data, desc->len, more,
 					   &pkts[out]);
-			put_frame(x, desc->addr);
-		} else if (parse(x, data, desc->len, &pkts[out])) {
+		} else if (parse(x, data, desc->len, NULL, &pkts[out])) {
 			pkts[out++].token = desc->addr;
 		} else {
 			put_frame(x, desc->addr);
@@ -249,6 +307,6 @@ void afxdp_rx_release(struct nic *nic, const struct nic_rx *pkts, int n)
 		else if (token & AFXDP_TOKEN_LOOP)
 			nic_loop_release(&x->eth.loop, (u32)token);
 		else
-			x->jumbo_free[x->n_jumbo_free++] = (u16)token;
+			put_jumbo(x, (u32)token);
 	}
 }

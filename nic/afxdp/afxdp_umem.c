@@ -47,8 +47,9 @@ static int allocate_jumbo(struct afxdp *x)
 	if (x->units)
 		x->jumbo_size = homa_max_u32(x->jumbo_size, AFXDP_UNIT_MAX);
 	/* This is so large that malloc() maps it, so slots that are never used cost no memory. */
-	x->jumbo = malloc((size_t)x->jumbo_size * AFXDP_JUMBO_SLOTS);
-	if (!x->jumbo)
+	x->jumbo_area = malloc((size_t)x->jumbo_size * AFXDP_JUMBO_SLOTS);
+	x->jumbo = calloc(AFXDP_JUMBO_SLOTS, sizeof(*x->jumbo));
+	if (!x->jumbo || !x->jumbo_area)
 		return -ENOMEM;
 	for (u32 i = 0; i < AFXDP_JUMBO_SLOTS; i++)
 		x->jumbo_free[i] = (u16)i;
@@ -234,6 +235,8 @@ void afxdp_umem_close(struct afxdp *x)
 	x->free = NULL;
 	free(x->jumbo);
 	x->jumbo = NULL;
+	free(x->jumbo_area);
+	x->jumbo_area = NULL;
 }
 
 /*

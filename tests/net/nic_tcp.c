@@ -204,6 +204,21 @@ static void print_conn(const char *event, const struct conn *c)
 	fflush(stdout);
 }
 
+/* Takes the bytes behind the header of @head bytes, which is in the first piece. */
+static void hash(struct conn *c, const struct nic_rx *pkt, u32 head)
+{
+	struct nic_piece one = { pkt->data, pkt->len };
+	const struct nic_piece *piece = pkt->pieces ? pkt->pieces : &one;
+	u32 left = pkt->len, len;
+
+	for (; left; piece++, left -= len) {
+		len = homa_min_u32(piece->len, left);
+		for (u32 i = head; i < len; i++)
+			c->hash = c->hash * 31 + piece->data[i];
+		head = 0;
+	}
+}
+
 static void take(struct nic *nic, const struct options *o,
 		 const struct nic_rx *pkt)
 {
@@ -228,8 +243,7 @@ static void take(struct nic *nic, const struct options *o,
 	if (o->send && !c->sent)
 		send_stream(nic, o, c);
 	if (seq == c->next) {
-		for (u32 i = 0; i < len; i++)
-			c->hash = c->hash * 31 + pkt->data[head + i];
+		hash(c, pkt, head);
 		c->bytes += len;
 		c->longest = homa_max_u32(c->longest, len);
 		c->next += len;

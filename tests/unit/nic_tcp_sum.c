@@ -111,6 +111,32 @@ static void sound__right_ones(void **state)
 	}
 }
 
+/* Pieces of any length, also of 0 bytes and behind an odd number of them, and more bytes in the
+ * last one than the packet has. */
+static void sound__in_pieces(void **state)
+{
+	(void)state;
+	for (u32 first = 20; first < 128; first++) {
+		for (u32 second = 0; second <= 128 - first;
+		     second += 1 + second % 5) {
+			struct nic_piece pieces[3];
+			struct segment s;
+
+			make(&s, first & 1, 121, 0);
+			pieces[0] = (struct nic_piece){ s.bytes, first };
+			pieces[1] = (struct nic_piece){ s.bytes + first, second };
+			pieces[2] = (struct nic_piece){ s.bytes + first + second,
+							128 - first - second };
+			s.rx.pieces = pieces;
+			assert_int_equal(nic_rx_here(&s.rx),
+					 homa_min_u32(first, 121));
+			assert_true(nic_tcp_sound(&s.rx, false));
+			s.bytes[120] ^= 4;
+			assert_false(nic_tcp_sound(&s.rx, false));
+		}
+	}
+}
+
 static void sound__every_wrong_bit_is_noticed(void **state)
 {
 	(void)state;
@@ -321,6 +347,7 @@ int main(void)
 		cmocka_unit_test(sum__any_length_and_alignment),
 		cmocka_unit_test(sum__pieces_are_the_whole),
 		cmocka_unit_test(sound__right_ones),
+		cmocka_unit_test(sound__in_pieces),
 		cmocka_unit_test(sound__every_wrong_bit_is_noticed),
 		cmocka_unit_test(sound__addresses_and_length_count),
 		cmocka_unit_test(sound__a_checksum_of_zero),

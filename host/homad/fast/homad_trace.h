@@ -145,7 +145,8 @@ int homad_trace_attach(struct homad_thread *t, void *arg);
  * @port: the port that it came or goes by.
  * @from, @to: addresses of its sender and receiver, 16 bytes each.
  * @bytes: the segment's length, from the TCP header on.
- * @header: @header_bytes, first the TCP header; of what comes, all.
+ * @header: @header_bytes, first the TCP header; of what comes in one piece, all.
+ * @pieces: what comes in several pieces, the first of them @header; or NULL.
  * @payload: @payload_bytes that follow.
  * @rest: the bytes after these, up to @bytes, if the payload lies in two pieces.
  * @app: homad_app.id of the attachment that has the connection at this end, in a segment
@@ -160,6 +161,7 @@ struct homad_traced {
 	u32 bytes;
 	const u8 *header;
 	u32 header_bytes;
+	const struct nic_piece *pieces;
 	const u8 *payload;
 	u32 payload_bytes;
 	const u8 *rest;

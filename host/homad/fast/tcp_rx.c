@@ -27,6 +27,30 @@ static void copy_in(const struct homad_stream *stream, const u8 *bytes,
 		memcpy(span, bytes + first, length - first);
 }
 
+/* Copies a segment's bytes to their stream. */
+static void copy_packet(const struct homad_stream *stream,
+			const struct nic_rx *pkt, const struct tas_copy *copy)
+{
+	const struct nic_piece *piece = pkt->pieces;
+	u32 from = copy->from, left = copy->length, to = copy->to, here;
+
+	if (likely(!piece)) {
+		copy_in(stream, pkt->data + from, left, to);
+		return;
+	}
+	for (; left; piece++) {
+		if (from >= piece->len) {
+			from -= piece->len;
+			continue;
+		}
+		here = homa_min_u32(piece->len - from, left);
+		copy_in(stream, piece->data + from, here, to);
+		from = 0;
+		to += here;
+		left -= here;
+	}
+}
+
 struct homad_stream *homad_tcp_place(struct homad_thread *t,
 				     struct tas_engine *engine,
 				     const struct tas_copy *copy)
@@ -62,7 +86,8 @@ static void trace_in(struct homad_thread *t, const struct homad_port *port,
 		.to = pair->local,
 		.bytes = pkt->len,
 		.header = pkt->data,
-		.header_bytes = pkt->len,
+		.header_bytes = nic_rx_here(pkt),
+		.pieces = pkt->pieces,
 	};
 	struct tas_pair whole = *pair;
 
@@ -95,7 +120,7 @@ static void segment_in(struct homad_thread *t, const struct homad_port *port,
 		return;
 	stream = homad_tcp_place(t, engine, &copy);
 	if (likely(stream))
-		copy_in(stream, pkt->data + copy.from, copy.length, copy.to);
+		copy_packet(stream, pkt, &copy);
 }
 
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)

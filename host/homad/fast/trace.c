@@ -220,6 +220,20 @@ static bool wants_segment(const struct homad_trace_want *want,
 	       (seg->to_app && wants_app(want, seg->to_app, 0));
 }
 
+/* Captures what is behind the first piece of a segment. */
+static void capture_pieces(const struct homad_trace *trace,
+			   struct homad_trace_record *r,
+			   const struct homad_traced *seg)
+{
+	const struct nic_piece *piece = seg->pieces + 1;
+	u32 left = seg->bytes - seg->header_bytes, len;
+
+	for (; left; piece++, left -= len) {
+		len = homa_min_u32(piece->len, left);
+		capture(trace, r, piece->data, len);
+	}
+}
+
 void homad_trace_segment(struct homad_thread *t, const struct homad_traced *seg)
 {
 	const bool whole = seg->header_bytes >= TCP_PORTS;
@@ -245,6 +259,8 @@ void homad_trace_segment(struct homad_thread *t, const struct homad_traced *seg)
 	memcpy(r->dst, seg->to, sizeof(r->dst));
 	capture(t->trace, r, seg->header, seg->header_bytes);
 	capture(t->trace, r, seg->payload, seg->payload_bytes);
+	if (seg->pieces)
+		capture_pieces(t->trace, r, seg);
 	if (seg->rest)
 		capture(t->trace, r, seg->rest,
 			seg->bytes - seg->header_bytes - seg->payload_bytes);
