@@ -141,7 +141,8 @@ struct afxdp_prog {
  * @jumbo: AFXDP_JUMBO_SLOTS slots for multi-buffer packets, or NULL.
  * @jumbo_area: for each slot, memory in which the packet may be copied together.
  * @jumbo_size: the most bytes of such a packet.
- * @homa_max: the length in bytes of the longest frame that a Homa packet may fill.
+ * @homa_max: the length in bytes of the longest frame that a Homa packet may fill. If there are
+ *	@units it follows the MTU, as longer ones may contain several packets.
  * @jumbo_free: a stack of the unused slots.
  * @n_jumbo_free: the number of unused slots.
  * @prog: the XDP program.

@@ -65,6 +65,8 @@ static void slow_side(struct afxdp *x)
 	if (x->eth.paths.changed) {
 		x->eth.paths.changed = false;
 		x->eth.nic.info.mtu = x->eth.netif.mtu;
+		x->homa_max = homa_max_u32(x->homa_max,
+					   x->eth.netif.mtu + NIC_ETH_HLEN);
 		afxdp_ctl_addresses(x);
 		afxdp_prog_addresses(&x->prog, &x->eth.netif);
 	}

@@ -130,11 +130,14 @@ static int size_frames(struct afxdp *x, const struct nic_config *config,
 		return nic_fail(err, errlen, -EINVAL,
 				"%u queues asked for, at most %u can be served",
 				x->n_queues, AFXDP_QUEUES_MAX);
-	x->frame_size = wire + AFXDP_HEADROOM <= 2048 ? 2048 : 4096;
+	x->units = x->eth.netif.virtual_device && config->mode != 3;
+	/* Units of 64 KB in frames of 2 KB would be twice as many frames. */
+	x->frame_size = !x->units && wire + AFXDP_HEADROOM <= 2048 ? 2048 : 4096;
 	/* The kernel puts up to 342 bytes behind a packet (skb_shared_info). */
 	x->multi_buffer = wire + AFXDP_HEADROOM + 342 > 4096;
-	x->homa_max = x->multi_buffer ? wire : x->frame_size - AFXDP_HEADROOM;
-	x->units = x->eth.netif.virtual_device && config->mode != 3;
+	x->homa_max = x->multi_buffer || x->units ?
+			      wire :
+			      x->frame_size - AFXDP_HEADROOM;
 	rx_share = x->n_queues * AFXDP_RING;
 	x->frames = config->frames ? config->frames :
 				     rx_share + x->n_queues * 2 * AFXDP_TX_RING;

@@ -163,7 +163,7 @@ static bool jumbo_end(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkt
 	return true;
 }
 
-/* Take in one piece of a multi-buffer packet; true when @pkt is complete. */
+/* Take in one piece of a packet of several frames or beyond the MTU; true when @pkt is complete. */
 static bool jumbo_piece(struct afxdp *x, struct afxdp_queue *q, const u8 *data,
 			u32 len, bool more, struct nic_rx *pkt)
 {
@@ -219,7 +219,7 @@ static int rx_queue(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkts,
 		const u8 *data = x->area + desc->addr;
 		bool more = desc->options & XDP_PKT_CONTD;
 
-		if (unlikely(more || q->jumbo_len)) {
+		if (unlikely(more || q->jumbo_len || desc->len > x->homa_max)) {
 			out += jumbo_piece(x, q, data, desc->len, more,
 					   &pkts[out]);
 		} else if (parse(x, data, desc->len, NULL, &pkts[out])) {
