@@ -276,9 +276,10 @@ void homa_sock_refuse(struct homa_sock *sock, bool refuse);
 /** homa_sock_at() - the socket with a port, server or not; NULL: there is none. Only hosts may
  *  call this whose sockets' memory outlives whoever looks (RCU). */
 struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port);
-/** homa_sock_exact() - is the socket that homa_sock_at() returns the only one that packets to
- *  its port can be for? If not, homa_rpc_hold() and homa_sock_meant() say which one it is. */
-bool homa_sock_exact(const struct homa_sock *sock);
+/** homa_sock_exact() - is the socket that homa_sock_at() returns the only one that a packet to
+ *  its port can be for, which came to homa_ctx.heard_at? If not, homa_rpc_hold() and
+ *  homa_sock_meant() say which one it is. */
+bool homa_sock_exact(const struct homa_ctx *ctx, const struct homa_sock *sock);
 /** homa_sock_meant() - the socket that gets a request of @peer to @port, which came on @link to
  *  homa_ctx.heard_at; NULL: none. For hosts as homa_sock_at() is. */
 struct homa_sock *homa_sock_meant(struct homa_ctx *ctx,

@@ -48,12 +48,15 @@ void homa_mates_alone(struct homa_sock *sock)
 {
 	bool needed = sock->taken || homa_place_narrow(&sock->place);
 
+	homa_place_ask(sock);
 	if (sock->shared && homa_list_linked(&sock->mates))
 		return;
 	if (needed && !sock->shared)
 		homa_mates_begin(sock);
 	else if (!needed)
 		HOMA_WRITE_ONCE(sock->shared, false);
+	if (needed && !sock->taken && !sock->place.device)
+		HOMA_WRITE_LAST(sock->at_local, sock->at_local + 1);
 }
 
 /* May two sockets have places that overlap? */
@@ -96,6 +99,7 @@ void homa_mates_join(struct homa_sock *first, struct homa_sock *sock)
 {
 	if (!first->shared)
 		homa_mates_begin(first);
+	homa_place_ask(first);
 	homa_mates_begin(sock);
 	homa_list_add_tail(&first->mates, &sock->mates);
 }
@@ -105,6 +109,7 @@ bool homa_mates_leave(struct homa_sock *first, struct homa_sock *sock)
 	struct homa_sock *next = homa_mate_after(sock);
 
 	HOMA_WRITE_ONCE(sock->shared, false);
+	homa_place_ask(sock);
 	if (next == sock)
 		return false;
 	if (first->turn == sock)

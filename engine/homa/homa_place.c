@@ -6,7 +6,9 @@
  *
  * They are the mates of homa_mates.c, so a port that one socket has for all its requests costs
  * nothing more. Also a socket that has its port alone is a ring of its own if its place leaves
- * out requests by address or link: homa_mates_pick() says that they are nobody's.
+ * out requests by address or link: homa_mates_pick() says that they are nobody's. Most such
+ * sockets are bound to an address and no device: what comes to that address is found to be
+ * theirs without a lock (homa_sock_sole()).
  */
 #include "homa_impl.h"
 
@@ -38,13 +40,26 @@ static bool homa_place_less(const struct homa_place *place)
 	return homa_place_narrow(place) || place->families;
 }
 
+void homa_place_ask(struct homa_sock *sock)
+{
+	if (sock->at_local & 1)
+		HOMA_WRITE_ONCE(sock->at_local, sock->at_local + 1);
+}
+
 void homa_place_set(struct homa_engine *engine, struct homa_sock *sock,
 		    const struct homa_place *place)
 {
 	static const struct homa_place all;
 
+	if (!place)
+		place = &all;
 	engine->num_placed -= homa_place_less(&sock->place);
-	sock->place = place ? *place : all;
+	homa_place_ask(sock);
+	HOMA_WRITE_LAST(sock->place.local.word[0], place->local.word[0]);
+	HOMA_WRITE_LAST(sock->place.local.word[1], place->local.word[1]);
+	sock->place.device = place->device;
+	sock->place.families = place->families;
+	sock->place.shares = place->shares;
 	engine->num_placed += homa_place_less(&sock->place);
 }
 

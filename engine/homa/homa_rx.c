@@ -129,7 +129,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 	u16 reason;
 
 	sock = homa_sock_find(ctx->engine, hdr->dport);
-	if (sock && unlikely(HOMA_READ_ONCE(sock->shared)))
+	if (sock && unlikely(!homa_sock_sole(sock, &ctx->heard_at)))
 		sock = homa_sock_choose(ctx, in->link, sock, hdr->dport,
 					pkt->src);
 	if (!sock || !homa_sock_serves(sock, pkt->src)) {

@@ -319,9 +319,9 @@ struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port)
 	return sock;
 }
 
-bool homa_sock_exact(const struct homa_sock *sock)
+bool homa_sock_exact(const struct homa_ctx *ctx, const struct homa_sock *sock)
 {
-	return !HOMA_READ_ONCE(sock->shared);
+	return homa_sock_sole(sock, &ctx->heard_at);
 }
 
 struct homa_sock *homa_sock_meant(struct homa_ctx *ctx,

@@ -46,6 +46,11 @@ struct homa_sock {
 	 * port, too, or may come (homa_mates.c), or it takes only some of the requests
 	 * (homa_place.c). Sock table lock; read without it. */
 	bool shared;
+	/* Odd while the socket has its port alone and takes all that comes to place.local and
+	 * nothing else; even: only the ring of mates says what it takes. Each change makes it
+	 * higher, so who reads it twice knows whether place.local was the same between. Sock
+	 * table lock; read without it. */
+	u32 at_local;
 	/* List of the socket's RPCs that are not dead; sock lock. */
 	struct homa_list rpcs;
 	/* Heap of incoming messages that wait for pages, the one with the fewest bytes
@@ -77,7 +82,8 @@ struct homa_sock {
 	 * that the host owns and writes and that is read without a lock. NULL: the socket
 	 * does not share its requests with others. Sock table lock. */
 	const u32 *taken;
-	/* Which requests to the port it takes; sock table lock. */
+	/* Which requests to the port it takes. Sock table lock; @local is read without it, see
+	 * @at_local. */
 	struct homa_place place;
 	/* In the first socket of the ring: socket that is considered first for the next
 	 * request. Sock table lock. */
@@ -103,6 +109,21 @@ struct homa_sock *homa_sock_choose(struct homa_ctx *ctx,
 				   struct homa_sock *sock, u16 port,
 				   const struct homa_addr *peer);
 
+/* Is @sock the only one that a packet to its port can be for which came to @local? */
+static inline bool homa_sock_sole(const struct homa_sock *sock,
+				  const struct homa_from *local)
+{
+	u32 before;
+
+	if (!HOMA_READ_ONCE(sock->shared))
+		return true;
+	before = HOMA_READ_FIRST(sock->at_local);
+	return (before & 1) &&
+	       HOMA_READ_FIRST(sock->place.local.word[0]) == local->word[0] &&
+	       HOMA_READ_FIRST(sock->place.local.word[1]) == local->word[1] &&
+	       HOMA_READ_ONCE(sock->at_local) == before;
+}
+
 /* Does @sock take requests of @peer? */
 bool homa_sock_serves(const struct homa_sock *sock, const struct homa_addr *peer);
 
@@ -125,6 +146,8 @@ struct homa_coming {
 /* Does a place leave out requests by their address or link, so that the port does not say
  * that a request is for the socket? */
 bool homa_place_narrow(const struct homa_place *place);
+/* Has the ring of mates say what @sock takes, until homa_mates_alone(). */
+void homa_place_ask(struct homa_sock *sock);
 /* Gives @sock another place; NULL: it takes all requests. */
 void homa_place_set(struct homa_engine *engine, struct homa_sock *sock,
 		    const struct homa_place *place);
@@ -146,7 +169,8 @@ int homa_mates_admit(const struct homa_engine *engine,
 		     const u32 *taken, const struct homa_place *place);
 /* Adds @sock, which is in no table, to those that have the port of @first. */
 void homa_mates_join(struct homa_sock *first, struct homa_sock *sock);
-/* Sets homa_sock.shared of a socket that may be alone at its port as it has to be. */
+/* Sets homa_sock.shared and at_local of a socket that may be alone at its port as they have
+ * to be. */
 void homa_mates_alone(struct homa_sock *sock);
 /* Removes @sock from those that share its port. True: others keep the port, and @sock is in
  * no table any more. */

@@ -10,7 +10,8 @@
  * exceptions, in which the packet's RPC is asked first. A socket that binds to another port
  * leaves its RPCs behind at the old one, which others may take: so while there is such a
  * socket in the namespace. And several sockets may have a port, at different addresses or
- * on different devices: so at such a port.
+ * on different devices: so at such a port, and for what comes to another address than that of
+ * the one that has it.
  *
  * Here also a socket that is bound to a device is spared packets from others; the engine
  * sees to that only for requests.
@@ -63,7 +64,8 @@ static struct sock *homak_policy_sock(struct homak_cpu *cpu,
 	struct homa_sock *engine_sock =
 		homa_sock_at(&cpu->ctx, homa_get_be16(&hdr->dport));
 
-	*searched = (engine_sock && unlikely(!homa_sock_exact(engine_sock))) ||
+	*searched = (engine_sock &&
+		     unlikely(!homa_sock_exact(&cpu->ctx, engine_sock))) ||
 		    unlikely(atomic_read(&cpu->hnet->moved));
 	if (unlikely(*searched))
 		engine_sock = homak_policy_search(cpu, hdev, src, hdr);

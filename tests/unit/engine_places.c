@@ -126,6 +126,13 @@ static u32 to(struct town *t, const struct homa_from *local)
 	return comes(t, local, &v4);
 }
 
+/* Does the port of socket @i say that what comes to @local is for it? */
+static bool exact(struct town *t, u32 i, const struct homa_from *local)
+{
+	t->b.ctx.heard_at = *local;
+	return homa_sock_exact(&t->b.ctx, t->sock[i]);
+}
+
 static void places__by_address(void **state)
 {
 	struct town *t = town_new();
@@ -224,14 +231,63 @@ static void places__of_families(void **state)
 	(void)state;
 	settle(t, 0, (struct homa_place){ .families = HOMA_PLACE_V4 });
 	/* Alone the port says it all, and who takes no IPv6 is not found for it. */
-	assert_true(homa_sock_exact(t->sock[0]));
+	assert_true(exact(t, 0, &one));
 	settle_not(t, 1, (struct homa_place){ 0 }, -HOMA_EADDRINUSE);
 	settle(t, 1, (struct homa_place){ .families = HOMA_PLACE_V6 });
-	assert_false(homa_sock_exact(t->sock[0]));
+	assert_false(exact(t, 0, &one));
 	assert_int_equal(comes(t, &one, &v4), 0);
 	assert_int_equal(comes(t, &one, &v6), 1);
 	leave(t, 0);
-	assert_true(homa_sock_exact(t->sock[1]));
+	assert_true(exact(t, 1, &one));
+	town_free(t);
+}
+
+/* What comes to the address of the only socket at a port is that socket's, and nobody has to be
+ * asked; of all else, and once there is another one, that is not said. */
+static void places__of_the_only_socket(void **state)
+{
+	const struct homa_place at_one = { .local = one },
+				at_two = { .local = two };
+	static const struct homa_from half = { { 7, 2 } };
+	struct town *t = town_new();
+	u32 taken = 0;
+
+	(void)state;
+	settle(t, 0, at_one);
+	assert_true(exact(t, 0, &one));
+	assert_false(exact(t, 0, &two));
+	assert_false(exact(t, 0, &half));
+	/* Another one comes, and goes: by closing, and to another port. */
+	settle(t, 1, at_two);
+	assert_false(exact(t, 0, &one));
+	assert_false(exact(t, 1, &two));
+	leave(t, 0);
+	assert_true(exact(t, 1, &two));
+	assert_false(exact(t, 1, &one));
+	settle(t, 0, at_one);
+	assert_false(exact(t, 1, &two));
+	assert_int_equal(bind_at(t, 0, PORT + 2, &at_one), 0);
+	assert_true(exact(t, 0, &one));
+	assert_true(exact(t, 1, &two));
+	/* It moves. */
+	assert_int_equal(bind_at(t, 1, PORT, &at_one), 0);
+	assert_true(exact(t, 1, &one));
+	assert_false(exact(t, 1, &two));
+	assert_int_equal(to(t, &one), 1);
+	/* A device has to be looked at. */
+	homa_sock_on(t->b.engine, t->sock[1], 5);
+	assert_false(exact(t, 1, &one));
+	assert_int_equal(to(t, &one), 1);
+	homa_sock_on(t->b.engine, t->sock[1], 0);
+	assert_true(exact(t, 1, &one));
+	/* One that takes no requests is found, and gets none. */
+	homa_sock_serve(t->sock[1], false);
+	assert_int_equal(to(t, &two), NOBODY);
+	homa_sock_serve(t->sock[1], true);
+	/* One that shares its requests with whoever may come has to be asked. */
+	assert_int_equal(homa_sock_share(&t->b.ctx, t->sock[1], PORT, &taken), 0);
+	assert_false(exact(t, 1, &one));
+	assert_int_equal(to(t, &two), 1);
 	town_free(t);
 }
 
@@ -245,9 +301,9 @@ static void places__change(void **state)
 
 	(void)state;
 	settle(t, 0, all);
-	assert_true(homa_sock_exact(t->sock[0]));
+	assert_true(exact(t, 0, &two));
 	assert_int_equal(bind_at(t, 0, PORT, &at_one), 0);
-	assert_false(homa_sock_exact(t->sock[0]));
+	assert_false(exact(t, 0, &two));
 	assert_int_equal(to(t, &two), NOBODY);
 	settle(t, 1, at_two);
 	assert_int_equal(bind_at(t, 0, PORT, &at_two), -HOMA_EADDRINUSE);
@@ -255,7 +311,7 @@ static void places__change(void **state)
 	assert_int_equal(to(t, &one), 0);
 	leave(t, 1);
 	assert_int_equal(bind_at(t, 0, PORT, &all), 0);
-	assert_true(homa_sock_exact(t->sock[0]));
+	assert_true(exact(t, 0, &two));
 	assert_int_equal(to(t, &two), 0);
 	/* A client's port: it has it alone, and may take requests there. */
 	open_for(t, 1, &t->owner);
@@ -276,12 +332,12 @@ static void places__on_a_link(void **state)
 	(void)state;
 	settle(t, 0, (struct homa_place){ 0 });
 	homa_sock_on(t->b.engine, t->sock[0], 6);
-	assert_false(homa_sock_exact(t->sock[0]));
+	assert_false(exact(t, 0, &one));
 	assert_int_equal(to(t, &one), NOBODY);
 	homa_link_number(t->b.link, 6);
 	assert_int_equal(to(t, &one), 0);
 	homa_sock_on(t->b.engine, t->sock[0], 0);
-	assert_true(homa_sock_exact(t->sock[0]));
+	assert_true(exact(t, 0, &two));
 	/* It is not asked whether places overlap then; one gets the request. */
 	homa_sock_on(t->b.engine, t->sock[0], 6);
 	settle(t, 1, (struct homa_place){ .device = 7 });
@@ -358,6 +414,7 @@ int main(void)
 		cmocka_unit_test(places__that_say_more_win),
 		cmocka_unit_test(places__that_overlap),
 		cmocka_unit_test(places__of_families),
+		cmocka_unit_test(places__of_the_only_socket),
 		cmocka_unit_test(places__change),
 		cmocka_unit_test(places__on_a_link),
 		cmocka_unit_test(places__are_bounded),

@@ -153,6 +153,9 @@ enum homa_lock_class {
 
 #define HOMA_READ_ONCE(x) READ_ONCE(x)
 #define HOMA_WRITE_ONCE(x, v) WRITE_ONCE(x, v)
+/* Reads before all that follows, and writes after all that came before. */
+#define HOMA_READ_FIRST(x) smp_load_acquire(&(x))
+#define HOMA_WRITE_LAST(x, v) smp_store_release(&(x), v)
 
 struct homa_lock {
 	/* The kernel's lock. */

@@ -215,6 +215,9 @@ enum homa_lock_class {
 
 #define HOMA_READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define HOMA_WRITE_ONCE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELAXED)
+/* Reads before all that follows, and writes after all that came before. */
+#define HOMA_READ_FIRST(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define HOMA_WRITE_LAST(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELEASE)
 
 /*
  * True while only one thread calls the engine: locks and atomic instructions
@@ -354,6 +357,8 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 
 #define HOMA_READ_ONCE(x) (x)
 #define HOMA_WRITE_ONCE(x, v) ((x) = (v))
+#define HOMA_READ_FIRST(x) (x)
+#define HOMA_WRITE_LAST(x, v) ((x) = (v))
 #define HOMA_ALONE 1
 
 struct homa_lock {
