@@ -41,6 +41,7 @@ static const char usage[] =
 	"  --address A --port P     the server's (127.0.0.1, 4000)\n"
 	"  --buffer BYTES           SO_SNDBUF and SO_RCVBUF; without it the kernel's\n"
 	"  --mark                   no times: the emulator counts (insn_count.c)\n"
+	"  --bound                  the server is bound to its address alone\n"
 	"  --cores N                so many client and server threads, Homa only (cores.c)\n"
 	"  --label TEXT             is repeated in the result\n"
 	"The result is a line of JSON after 'RESULT '.\n";
@@ -307,13 +308,13 @@ static void set_address(struct rpcs_config *config)
 
 void rpcs_bind(int fd, const struct rpcs_config *config)
 {
-	struct sockaddr_storage all = config->peer;
+	struct sockaddr_storage at = config->peer;
 
-	if (all.ss_family == AF_INET)
-		((struct sockaddr_in *)&all)->sin_addr.s_addr = htonl(INADDR_ANY);
-	else
-		((struct sockaddr_in6 *)&all)->sin6_addr = in6addr_any;
-	if (bind(fd, (const struct sockaddr *)&all, config->peerlen))
+	if (!config->bound && at.ss_family == AF_INET)
+		((struct sockaddr_in *)&at)->sin_addr.s_addr = htonl(INADDR_ANY);
+	else if (!config->bound)
+		((struct sockaddr_in6 *)&at)->sin6_addr = in6addr_any;
+	if (bind(fd, (const struct sockaddr *)&at, config->peerlen))
 		rpcs_die("bind");
 }
 
@@ -336,7 +337,8 @@ enum {
 	LABEL,
 	HELP,
 	POLL_USECS,
-	CORES
+	CORES,
+	BOUND
 };
 
 static const struct option options[] = {
@@ -357,6 +359,7 @@ static const struct option options[] = {
 	{ "buffer", 1, NULL, BUFFER },
 	{ "mark", 0, NULL, MARKED },
 	{ "cores", 1, NULL, CORES },
+	{ "bound", 0, NULL, BOUND },
 	{ "label", 1, NULL, LABEL },
 	{ "help", 0, NULL, HELP },
 	{ 0 },
@@ -440,6 +443,9 @@ static void parse(struct rpcs_config *config, int argc, char **argv)
 		case MARKED:
 			config->mark = true;
 			config->times = false;
+			break;
+		case BOUND:
+			config->bound = true;
 			break;
 		case HELP:
 			fputs(usage, stdout);

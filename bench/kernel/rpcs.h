@@ -42,6 +42,7 @@ enum rpcs_wait {
  * @times: measure the time of every RPC.
  * @mark: tell the emulator where the measured part begins and ends.
  * @cores: number of client threads and of server threads (cores.c); 0: one process each.
+ * @bound: the server is bound to its address alone, not to all of its host.
  * @peer: the server's address, as clients name it.
  * @peerlen: bytes of @peer.
  */
@@ -56,6 +57,7 @@ struct rpcs_config {
 	uint32_t sndbuf;
 	bool times;
 	bool mark;
+	bool bound;
 	uint32_t cores;
 	int client_cpu, server_cpu;
 	const char *client_net, *server_net;
@@ -101,7 +103,7 @@ int rpcs_wait_flags(const struct rpcs_config *config);
 int rpcs_wait_turn(const struct rpcs_config *config, uint64_t *since);
 
 /** rpcs_bind() - bind the server's socket @fd to the port, at all addresses of the host, as most
- *  servers do */
+ *  servers do, or (rpcs_config.bound) at one */
 void rpcs_bind(int fd, const struct rpcs_config *config);
 /** rpcs_enter_net() - put the calling thread into the namespace @path, NULL: leave it */
 void rpcs_enter_net(const char *path);

@@ -49,7 +49,9 @@ def _small() -> tuple[Case, ...]:
                 _POLL,
             ),
         ]
-    return tuple(cases)
+    bound = ("--outstanding", "1", "--bound")
+    what = "Homa, blocking, 1 outstanding, the server bound to one address"
+    return (*cases, Case("homa_bound_1", what, "homa", bound, _BLOCK))
 
 
 def _large() -> tuple[Case, ...]:
