@@ -38,8 +38,8 @@ static inline u64 homa_hash_mix(u64 v)
  * The lowest bit of an id only says which side it belongs to. Cheap enough for
  * each packet; the key hides which ids share a bucket. Ids to one
  * peer count up, so eight neighbours stay neighbours: their buckets are different, but in
- * the same cache lines. The order among the eight is the key's, too: ids with
- * the same low bits use all buckets.
+ * the same cache lines (an engine with several shards has each in another shard). The order
+ * among the eight is the key's, too: ids with the same low bits use all buckets.
  */
 static inline u32 homa_hash_id(u64 id, u64 key)
 {

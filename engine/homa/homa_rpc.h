@@ -252,10 +252,13 @@ static inline u32 homa_rpc_hash(struct homa_ctx *ctx, u64 id,
 /* Lowest bit of the hash that chooses the shard; the bits below it choose the bucket. */
 #define HOMA_SHARD_SHIFT 20u
 
+/* RPCs to one peer that follow each other differ in the lowest bits of their hash alone. They
+ * are under way at the same time, so each has a shard of its own. */
 static inline struct homa_shard *homa_shard_at(struct homa_engine *engine,
 					       u32 hash)
 {
-	return &engine->shards[hash >> HOMA_SHARD_SHIFT & (engine->limits.shards - 1)];
+	return &engine->shards[(hash >> HOMA_SHARD_SHIFT ^ hash) &
+			       (engine->limits.shards - 1)];
 }
 
 /* Find an RPC by id and peer, or by handle; NULL: there is none. Shard locked. @peer NULL:

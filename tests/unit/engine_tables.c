@@ -51,6 +51,34 @@ static void tables__short_chains_with_many_rpcs_and_peers(void **state)
 	bed_free(&b);
 }
 
+/* RPCs to one peer that follow each other are under way together, and different CPUs have
+ * them: eight of them are in eight shards. And all shards have as many. */
+static void shards__differ_for_consecutive_ids(void **state)
+{
+	enum { SHARDS = 128, IDS = 128 * SHARDS };
+	struct homa_shard *shards = zeroed(SHARDS * sizeof(*shards));
+	struct homa_engine *engine = zeroed(sizeof(*engine));
+	u32 count[SHARDS] = { 0 }, seen[8], i, j;
+	u64 seed = unit_seed();
+
+	(void)state;
+	engine->shards = shards;
+	engine->limits.shards = SHARDS;
+	for (i = 0; i < IDS; i++) {
+		u32 hash = homa_hash_id(2 * (u64)i, seed);
+
+		seen[i % 8] = (u32)(homa_shard_at(engine, hash) - shards);
+		count[seen[i % 8]]++;
+		for (j = 0; j < i % 8; j++)
+			unit_assert(seed, seen[j] != seen[i % 8]);
+	}
+	/* 128 in each, and eight shards have them together: four times the deviation is 128. */
+	for (i = 0; i < SHARDS; i++)
+		unit_assert(seed, count[i] > 32 && count[i] < 288);
+	free(engine);
+	free(shards);
+}
+
 /* An engine ends some peers at a time. */
 static void tables__peers_are_drained_in_steps(void **state)
 {
@@ -251,6 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables__short_chains_with_many_rpcs_and_peers),
+		cmocka_unit_test(shards__differ_for_consecutive_ids),
 		cmocka_unit_test(tables__peers_are_drained_in_steps),
 		cmocka_unit_test(timer__a_round_is_bounded_and_seldom),
 		cmocka_unit_test(sock_close__does_not_walk_all_peers),
