@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// homa_segment, 512 bits wide, by induction, so for any number of cycles. Each frame has one
+// completion: when the first beat of a frame is taken, that of the frame before has been taken, and
+// none is offered without a frame. It comes after the last beat of the frame and after the last
+// beat of its last packet; it has the frame's tag and the number of packets; DONE_SENT says that
+// all bytes of the message are in packets, and DONE_REFUSED that none are. No packet is longer than
+// LONGEST, no beat is offered while one is taken back, and what is offered stays.
+//
+// And it goes on: while packets and completions are taken, and a beat comes whenever one can be,
+// something moves in each run of `SLOWEST` cycles. Packets and completions are held back for as
+// long as anybody likes.
+//
+// What the parser says is free within what it promises: it is said once for each frame; a header
+// that decodes is there when that is said; a frame that is not bad has all bytes of its packet. No
+// byte of the frame matters here: all are 0.
+module prove_segment
+  import homa_nic_pkg::*;
+  import homa_wire_pkg::*;
+#(
+    parameter int LONGEST = 512,  // the longest packet that leaves has so many bytes
+    parameter int MOST = 2048     // the Homa packet that comes has fewer bytes than this
+) (
+    input logic clk,
+    input logic rst,
+    input logic s_valid, s_last, s_bad, s_meta_valid, s_split, m_ready, c_ready,
+    input logic [15:0] s_seg,
+    input logic [1:0] s_tag,
+    input logic vlan, v4, data,
+    input logic [2:0] class_, error,
+    input logic [7:0] at,
+    input logic [16:0] bytes
+);
+  localparam int SLOWEST = 54;             // 48 halfwords of IPv4's header are the most by far
+  localparam int HEADER = DATA_HDR;
+  localparam logic [2:0] HEAD = 0, SUM = 1, PLAN = 2, WRITE = 3, PASS = 4, REST = 5, DRAIN = 6,
+                         DONE = 7;         // as in homa_segment
+
+  homa_meta_t s_meta;
+  always_comb begin
+    s_meta = 0;
+    s_meta.class_ = class_;
+    s_meta.error = error;
+    s_meta.at = at;
+    s_meta.bytes = bytes;
+    s_meta.l3.vlan = vlan;
+    s_meta.l3.v4 = v4;
+    s_meta.l3.v6 = !v4;
+    s_meta.hdr[8*HDR_BYTES-8-8*COMMON_TYPE_AT+:8] = data ? TYPE_DATA : TYPE_GRANT;
+  end
+
+  logic s_ready, m_valid, m_last, m_abort, c_valid;
+  logic [511:0] m_data;
+  logic [63:0] m_keep;
+  logic [1:0] c_tag, c_status;
+  logic [15:0] c_packets;
+  homa_segment #(.WIDTH(512), .TAG_BITS(2), .LONGEST(LONGEST)) segment (
+      .s_data(512'd0), .s_keep({64{1'b1}}), .*);
+
+  wire take = s_valid && s_ready, give = m_valid && m_ready, told = c_valid && c_ready;
+  wire udp = class_ == CLASS_HOMA_UDP;
+  wire homa = class_ == CLASS_HOMA || udp;
+
+  logic begun, s_waits, m_waits, c_waits;
+  logic [55:0] s_shown;
+  logic [64:0] m_shown;
+  logic [19:0] c_shown;
+  logic busy, amid, met, split, bad;       // a frame is inside; its last beat is not; meta was said
+  logic [18:0] of_frame;
+  logic [11:0] beats;                      // of the frame that were taken
+  logic decoded;
+  logic [17:0] end_;                       // of its packet, bytes
+  logic [8:0] hdr;
+  logic [16:0] rest;                       // bytes of its message that are in no packet that left
+  logic [15:0] packets;
+  logic [7:0] open;                        // beats of the packet that is leaving
+  logic [5:0] still;                       // cycles in which nothing moves
+  wire [11:0] now = amid ? beats : 12'd0;  // number of this beat
+  wire [17:0] there = {now[11:0], 6'd0} + 18'd64;
+  wire known = amid && met;
+  initial begun = 0;
+  always_ff @(posedge clk) begin
+    begun <= 1;
+    s_waits <= !rst && s_valid && !s_ready;
+    s_shown <= {s_last, s_bad, s_meta_valid, s_split, s_seg, s_tag, vlan, v4, data, class_, error,
+                at, bytes};
+    m_waits <= !rst && m_valid && !m_ready;
+    m_shown <= {m_last, m_keep};
+    c_waits <= !rst && c_valid && !c_ready;
+    c_shown <= {c_tag, c_status, c_packets};
+    if (take && !amid) begin
+      of_frame <= {s_split, s_seg, s_tag};
+      packets <= 0;
+    end
+    if (take) beats <= now == 12'hfff ? now : now + 1;
+    if (take && s_meta_valid) begin
+      decoded <= homa && error == WIRE_OK && data;
+      end_ <= {10'd0, at} + {1'b0, bytes};
+      hdr <= {1'b0, at} + HEADER[8:0];
+      rest <= bytes - HEADER[16:0];
+    end
+    if (take && s_last) bad <= s_bad;
+    if (give) open <= m_last ? 8'd0 : open + 8'd1;
+    if (give && m_last) begin
+      packets <= packets + 1;
+      rest <= rest < {1'b0, of_frame[17:2]} ? 17'd0 : rest - {1'b0, of_frame[17:2]};
+    end
+    if (m_abort) open <= 0;
+    if (!m_ready || !c_ready || take || give || told || !busy || (s_ready && !s_valid)) still <= 0;
+    else still <= still + 1;
+    if (rst) begin
+      {busy, amid, met} <= 0;
+      open <= 0;
+      still <= 0;
+    end else begin
+      if (take) begin
+        busy <= 1;
+        amid <= !s_last;
+        met <= !s_last && (known || s_meta_valid);
+      end
+      if (told) busy <= 0;
+    end
+  end
+
+  // What comes.
+  always_comb begin
+    if (!begun) assume (rst);
+    if (begun) begin
+      if (s_waits)
+        assume (s_valid && s_shown == {s_last, s_bad, s_meta_valid, s_split, s_seg, s_tag, vlan, v4,
+                                       data, class_, error, at, bytes});
+      if (amid) assume ({s_split, s_seg, s_tag} == of_frame);
+      if (known) assume (!s_meta_valid);
+      if (s_valid && s_last && !known) assume (s_meta_valid);
+      assume (bytes < MOST);
+      if (s_valid && s_meta_valid && homa && error == WIRE_OK) begin
+        assume (!at[0]);
+        assume ({1'b0, at} >= (vlan ? 9'd18 : 9'd14) + (v4 ? 9'd20 : 9'd40) + (udp ? 9'd8 : 9'd0));
+        if (data) assume (bytes > HEADER[16:0]);
+        if (data && !(s_last && s_bad)) assume (there >= {10'd0, at} + HEADER[17:0]);
+        if (data && s_last && !s_bad) assume (there >= {10'd0, at} + {1'b0, bytes});
+      end
+      if (s_valid && s_last && !s_bad && known && decoded) assume (there >= end_);
+    end
+  end
+  assign split = of_frame[18];
+
+  // What leaves.
+  always_comb
+    if (begun && !rst) begin
+      if (take && !amid) assert (!busy);
+      if (c_valid) begin
+        assert (busy && !amid && open == 0 && !m_valid && !m_abort && !take);
+        assert (c_tag == of_frame[1:0] && c_packets == packets);
+        if (c_status == DONE_SENT && split) assert (rest == 0 && packets != 0);
+        if (c_status == DONE_SENT && !split) assert (packets == 1);
+        if (c_status == DONE_REFUSED) assert (packets == 0);
+        if (c_status == DONE_CUT) assert (bad);
+      end
+      if (c_waits) assert (c_valid && c_shown == {c_tag, c_status, c_packets});
+      if (m_waits && !m_abort) assert (m_valid && m_shown == {m_last, m_keep});
+      if (m_valid) assert (busy && !m_abort && open < LONGEST / 64);
+      if (m_valid && split) assert (rest != 0);
+      assert (still < SLOWEST);
+    end
+
+  // What holds inside, without which the rest cannot be shown to hold for ever.
+  wire [2:0] state = segment.state;
+  wire plans = state == SUM || state == PLAN || state == WRITE;
+  wire [16:0] seg = {1'b0, of_frame[17:2]};
+  wire [16:0] part = rest < seg ? rest : seg;  // bytes of the message in this packet
+  wire [7:0] sums = segment.sum_at - segment.l3_at;
+  wire [7:0] halves = segment.homa_at - (segment.udp ? 8'd4 : 8'd0) - segment.l3_at;
+  wire [11:0] window = {11'd0, segment.have_cur} + {11'd0, segment.have_nxt};
+  always_comb
+    if (begun && !rst) begin
+      // Where a frame is in its life.
+      assert (busy == !(state == HEAD && segment.got == 0));
+      if (!busy) assert (!amid && open == 0 && !segment.cut);
+      if (state == HEAD) assert (!segment.ended && !segment.cut && segment.got < 3);
+      if (busy) begin
+        assert (segment.got <= 3);
+        assert ({segment.seg, segment.c_tag} == of_frame[17:0]);
+        assert (segment.ended == !amid);
+        assert (state == HEAD || packets == segment.packets);
+      end
+      if (state == HEAD && busy) assert (amid && !met && beats == {10'd0, segment.got[1:0]});
+      if (state == HEAD && busy) assert (packets == 0 && open == 0);
+      if (state == REST || state == DRAIN) assert (amid);
+      if (plans || state == PASS || state == REST) assert (segment.status == DONE_SENT);
+      if (segment.cut) assert (split && bad && !amid);
+      if (segment.cut) assert (state == PLAN || state == WRITE || state == DONE);
+      // A frame that passes.
+      if (state == PASS || state == REST) begin
+        assert (!split && packets == 0);
+        assert (segment.x <= LONGEST / 64 && segment.x == {10'd0, open});
+      end
+      if (state == PASS) assert (segment.x < {6'd0, segment.got});
+      // What was said of one that does not.
+      if (plans) begin
+        assert (split && decoded && seg != 0 && rest != 0 && (known || !amid));
+        assert (segment.hdr == hdr && hdr <= 192 - 80 + HEADER && !hdr[0]);
+        assert ({segment.homa_at, 1'b0} + HEADER[8:0] == hdr);
+        assert ({1'b0, packets} + rest < MOST);
+        assert (segment.base < MOST && end_ > {9'd0, hdr} && end_ - {9'd0, hdr} < MOST);
+        assert (segment.l3_at == 7 || segment.l3_at == 9);
+        assert ({9'd0, hdr} + {1'b0, part} <= LONGEST);
+        assert (amid || segment.cut || (!bad && {beats[11:0], 6'd0} >= end_));
+        if (segment.v4) assert (halves >= 10 && halves <= 49);
+      end
+      if (state == SUM) assert (segment.v4 && sums < halves);
+      // Which bytes of it are where.
+      if (state == SUM || state == PLAN) begin
+        assert (segment.left == rest && segment.base + {9'd0, hdr} + {1'b0, rest} == end_);
+        assert (segment.win == 12'((segment.base + {9'd0, hdr}) >> 6) && open == 0);
+      end
+      if (state == WRITE) begin
+        assert (segment.left == rest - part && segment.total == {9'd0, hdr} + {1'b0, part});
+        assert (segment.base + {9'd0, hdr} + {1'b0, rest} == end_);
+        assert (segment.x[5:0] == 0 && segment.x[13:6] == open && segment.x < segment.total);
+        assert (segment.win == segment.first_beat);
+      end
+      if (plans) begin
+        assert (!segment.have_nxt || segment.have_cur);
+        assert (segment.fetch == segment.win + window);
+        assert (beats == (segment.fetch > segment.got ? segment.fetch : segment.got));
+      end
+      // The end.
+      if (state == DRAIN) begin
+        assert (open == 0 && segment.status != DONE_CUT);
+        if (segment.status == DONE_SENT) assert (split && known && rest == 0 && packets != 0);
+        if (segment.status == DONE_REFUSED) assert (packets == 0);
+      end
+      // How long nothing has moved.
+      if (state == SUM) assert (still <= sums);
+      if (state == PLAN) assert (still <= 49);
+      if (state == WRITE) assert (still <= 50 + window);
+      if (state == DRAIN) assert (still <= 1);
+      if (state == HEAD || state == PASS || state == REST) assert (still == 0);
+    end
+endmodule
