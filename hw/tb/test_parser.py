@@ -53,11 +53,13 @@ class Checker:
             assert raw == want.packet[:length], f"header {raw.hex()}: {sent.hex()}"
 
 
-async def run(dut: Any, sent: list[bytes], rng: random.Random) -> Counter[str]:
-    """Send the frames and check each; what was seen of each kind."""
+async def run(
+    dut: Any, sent: list[bytes], rng: random.Random, checker: Checker | None = None
+) -> Counter[str]:
+    """Send the frames and check each, by `checker` if there is one; what was seen of each kind."""
     source = Source(dut, "s", WIDTH, rng)
     sink = Sink(dut, "m", WIDTH, rng, SIDE)
-    checker = Checker()
+    checker = checker or Checker()
     source.send(sent)
     meta: list[int] = []
     done = idle = 0

@@ -48,7 +48,7 @@ _NIC = (
 BLOCKS = {
     block.top.removeprefix("homa_"): block
     for block in (
-        Block("homa_parser", _PARSER[:-1], ("test_parser",)),
+        Block("homa_parser", _PARSER[:-1], ("test_parser", "test_vectors")),
         Block("homa_classify", (*_PARSER, *_CLASSIFY), ("test_classify",)),
         Block("homa_lso", (*_PARSER, *_LSO), ("test_lso",)),
         Block("homa_lro", (*_PARSER, *_LRO), ("test_lro",)),
