@@ -44,7 +44,7 @@
 
 /**
  * struct afxdp_jumbo - a multi-buffer packet that was received
- * @pieces: the frames in which it is, or their parts that belong to it.
+ * @pieces: its parts, each in a frame of its own.
  * @num_pieces: the number of these frames; 0: it was copied together.
  */
 struct afxdp_jumbo {
@@ -217,6 +217,9 @@ int afxdp_queue_taken(int ifindex, u32 queue);
 int afxdp_queue_claim(int ifindex, u32 queue);
 
 /* afxdp_umem.c */
+/** afxdp_size_frames() - decide how long frames and the packets in them are, by the MTU and @units
+ *  of @x. */
+void afxdp_size_frames(struct afxdp *x);
 int afxdp_umem_open(struct afxdp *x, const struct nic_config *config,
 		    u32 bind_flags, char *err, size_t errlen);
 void afxdp_umem_close(struct afxdp *x);

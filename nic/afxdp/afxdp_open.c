@@ -109,7 +109,6 @@ static const struct nic_ops afxdp_ops = {
 static int size_frames(struct afxdp *x, const struct nic_config *config,
 		       char *err, size_t errlen)
 {
-	u32 wire = x->eth.netif.mtu + NIC_ETH_HLEN;
 	u32 rx_share;
 
 	if (!x->eth.netif.rx_queues)
@@ -131,13 +130,7 @@ static int size_frames(struct afxdp *x, const struct nic_config *config,
 				"%u queues asked for, at most %u can be served",
 				x->n_queues, AFXDP_QUEUES_MAX);
 	x->units = x->eth.netif.virtual_device && config->mode != 3;
-	/* Units of 64 KB in frames of 2 KB would be twice as many frames. */
-	x->frame_size = !x->units && wire + AFXDP_HEADROOM <= 2048 ? 2048 : 4096;
-	/* The kernel puts up to 342 bytes behind a packet (skb_shared_info). */
-	x->multi_buffer = wire + AFXDP_HEADROOM + 342 > 4096;
-	x->homa_max = x->multi_buffer || x->units ?
-			      wire :
-			      x->frame_size - AFXDP_HEADROOM;
+	afxdp_size_frames(x);
 	rx_share = x->n_queues * AFXDP_RING;
 	x->frames = config->frames ? config->frames :
 				     rx_share + x->n_queues * 2 * AFXDP_TX_RING;

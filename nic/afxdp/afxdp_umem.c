@@ -39,6 +39,19 @@ static int allocate(struct afxdp *x)
 	return 0;
 }
 
+void afxdp_size_frames(struct afxdp *x)
+{
+	u32 wire = x->eth.netif.mtu + NIC_ETH_HLEN;
+
+	/* Units of 64 KB in frames of 2 KB would be twice as many frames. */
+	x->frame_size = !x->units && wire + AFXDP_HEADROOM <= 2048 ? 2048 : 4096;
+	/* The kernel puts up to 342 bytes behind a packet (skb_shared_info). */
+	x->multi_buffer = wire + AFXDP_HEADROOM + 342 > 4096;
+	x->homa_max = x->multi_buffer || x->units ?
+			      wire :
+			      x->frame_size - AFXDP_HEADROOM;
+}
+
 static int allocate_jumbo(struct afxdp *x)
 {
 	if (!x->multi_buffer && !x->units)
@@ -198,6 +211,7 @@ int afxdp_umem_open(struct afxdp *x, const struct nic_config *config,
 		/* Before Linux 6.6 packets cannot span frames. Those of the MTU need not. */
 		if (rc == -EINVAL && x->units && !x->multi_buffer) {
 			x->units = false;
+			afxdp_size_frames(x);
 			rc = open_all(x, config, bind_flags, &queue);
 		}
 		/* The kernel decides. Waiting makes sense only for a queue that no
@@ -237,6 +251,7 @@ void afxdp_umem_close(struct afxdp *x)
 	x->jumbo = NULL;
 	free(x->jumbo_area);
 	x->jumbo_area = NULL;
+	x->n_jumbo_free = 0;
 }
 
 /*

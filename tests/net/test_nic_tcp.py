@@ -204,6 +204,18 @@ def test_payload__any_length_any_alignment(family: str, mode: str, mtu: int, siz
         server.stop()
 
 
+def test_units__of_two_segments_before_linux_6_6(pair) -> None:
+    """They would fit into a frame of 4 KB, but frames have 2 KB there. The kernel sends them again one by one."""
+    a, b = pair
+    words = [str(PROGRAM), "--interface", b.device, "--mode", "1", "--port", str(PORT), "serve"]
+    server = Running(b.start(["env", f"LD_PRELOAD={PROGRAM.with_name('before_66.so')}", *words]))
+    assert client(a, b.v4, write=2900) == ""
+    end = until(server, "fin")
+    assert (end["bytes"], end["hash"]) == (2900, polynomial(bytes(i % 251 for i in range(2900))))
+    assert end["longest"] <= 1460
+    server.stop()
+
+
 @MODES
 @FAMILIES
 def test_units__what_the_kernel_has_not_cut(pair, family: str, mode: str) -> None:
