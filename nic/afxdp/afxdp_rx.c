@@ -60,25 +60,30 @@ static bool tcp_wanted(struct afxdp *x, const struct nic_rx *pkt)
 	return false;
 }
 
-/* Parse the packet in @frame, of which @pieces are the parts, NULL if it is all of it. */
-static bool parse(struct afxdp *x, const u8 *frame, u32 len,
-		  struct nic_piece *pieces, struct nic_rx *pkt)
+static bool malformed(struct afxdp *x)
 {
-	if (unlikely(nic_frame_parse(frame, len, pkt) || !for_us(x, &pkt->dst))) {
-		x->eth.nic.stats.rx_malformed++;
-		return false;
-	}
-	if (unlikely(pieces)) {
-		pieces->len -= (u32)(pkt->data - frame);
-		pieces->data = pkt->data;
-		pkt->pieces = pieces;
-	}
+	x->eth.nic.stats.rx_malformed++;
+	return false;
+}
+
+/* Is @pkt, which has been parsed, one for us? */
+static bool accept_packet(struct afxdp *x, const struct nic_rx *pkt)
+{
+	if (unlikely(!for_us(x, &pkt->dst)))
+		return malformed(x);
 	if (unlikely(pkt->proto == NIC_TCP) && !tcp_wanted(x, pkt))
 		return false;
 	note_pair(x, pkt);
 	x->eth.nic.stats.rx_packets++;
 	x->eth.nic.stats.rx_bytes += pkt->len;
 	return true;
+}
+
+static bool parse(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
+{
+	if (unlikely(nic_frame_parse(frame, len, pkt)))
+		return malformed(x);
+	return accept_packet(x, pkt);
 }
 
 static void put_pieces(struct afxdp *x, struct afxdp_jumbo *jumbo)
@@ -97,13 +102,18 @@ static void put_jumbo(struct afxdp *x, u32 slot)
 /* Bytes at the front of a frame in which all headers of a TCP segment are. */
 #define HEADERS_MAX (NIC_ETH_HLEN + 60u + 60u)
 
-/* Is the packet a TCP segment whose headers are in its first piece? */
-static bool stays_apart(const struct afxdp_jumbo *jumbo, u32 len,
-			struct nic_rx *pkt)
+/* Parse a TCP segment whose headers are in its first piece; false: it is none. */
+static bool parse_pieces(struct afxdp_jumbo *jumbo, u32 len, struct nic_rx *pkt)
 {
-	return jumbo->pieces->len >= HEADERS_MAX &&
-	       !nic_frame_parse(jumbo->pieces->data, len, pkt) &&
-	       pkt->proto == NIC_TCP;
+	struct nic_piece *first = jumbo->pieces;
+
+	if (first->len < HEADERS_MAX ||
+	    nic_frame_parse(first->data, len, pkt) || pkt->proto != NIC_TCP)
+		return false;
+	first->len -= (u32)(pkt->data - first->data);
+	first->data = pkt->data;
+	pkt->pieces = first;
+	return true;
 }
 
 static u8 *copy_together(struct afxdp *x, u32 slot)
@@ -124,22 +134,15 @@ static u8 *copy_together(struct afxdp *x, u32 slot)
  * they are dropped. */
 static bool parse_jumbo(struct afxdp *x, u32 slot, u32 len, struct nic_rx *pkt)
 {
-	struct afxdp_jumbo *jumbo = &x->jumbo[slot];
-	const u8 *all;
-
-	if (likely(stays_apart(jumbo, len, pkt))) {
-		x->eth.nic.stats.rx_gro += len > x->homa_max;
-		return parse(x, jumbo->pieces->data, len, jumbo->pieces, pkt);
+	if (unlikely(!parse_pieces(&x->jumbo[slot], len, pkt)) &&
+	    nic_frame_parse(copy_together(x, slot), len, pkt))
+		return malformed(x);
+	if (len > x->homa_max && pkt->proto == NIC_HOMA) {
+		x->eth.nic.stats.rx_dropped++;
+		return false;
 	}
-	all = copy_together(x, slot);
-	if (len > x->homa_max) {
-		if (!nic_frame_parse(all, len, pkt) && pkt->proto == NIC_HOMA) {
-			x->eth.nic.stats.rx_dropped++;
-			return false;
-		}
-		x->eth.nic.stats.rx_gro++;
-	}
-	return parse(x, all, len, NULL, pkt);
+	x->eth.nic.stats.rx_gro += len > x->homa_max;
+	return accept_packet(x, pkt);
 }
 
 /* The end of a multi-buffer packet has come; true when @pkt is one. */
@@ -222,7 +225,7 @@ static int rx_queue(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkts,
 		if (unlikely(more || q->jumbo_len || desc->len > x->homa_max)) {
 			out += jumbo_piece(x, q, data, desc->len, more,
 					   &pkts[out]);
-		} else if (parse(x, data, desc->len, NULL, &pkts[out])) {
+		} else if (parse(x, data, desc->len, &pkts[out])) {
 			pkts[out++].token = desc->addr;
 		} else {
 			put_frame(x, desc->addr);
