@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from homad import BUILD, Host, needs_homad, needs_root, two_hosts
 from netns import ROOT, eventually
-from ops_tools import Raw, scrape, tool
+from ops_tools import Raw, scrape, snapshot, tool
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
@@ -153,6 +153,11 @@ def only(host: Host, *argv: str) -> dict:
     return one
 
 
+def sent_again(host: Host) -> int:
+    """Segments that homad has sent again, of all its connections."""
+    return snapshot(host.homad)["tcp"]["engine"]["retransmits"]
+
+
 # -- ss
 
 
@@ -176,6 +181,7 @@ def test_ss__listener_and_connection(hosts: tuple[Host, Host]) -> None:
         assert (asked["peer"], asked["peer_port"], asked["pid"]) == (b.v4, 5000, client.process.pid)
         assert asked["local_port"] == served["peer_port"]
         assert asked["age_ns"] > 0 and asked["error"] == 0 and not asked["orphan"]
+        before = sent_again(a)
         # Bytes lie where they are: written and taken, written and not taken.
         assert client.tell("send 3000") == "done"
         eventually(lambda: only(b, "--state", "established")["recv_q"] == 3000)
@@ -186,12 +192,10 @@ def test_ss__listener_and_connection(hosts: tuple[Host, Host]) -> None:
         assert served["data_segs_in"] > 0 and served["segs_in"] >= served["data_segs_in"]
         eventually(lambda: only(a)["bytes_acked"] == 3000)
         asked = only(a)
-        assert (asked["send_q"], asked["retransmits"], asked["mss"] > 500, asked["rtt_ns"] > 0) == (
-            0,
-            0,
-            True,
-            True,
-        )
+        # On a busy machine segments are sent again, and all of homad's are of this connection.
+        again = sent_again(a) - before
+        assert asked["retransmits"] <= again and only(a)["retransmits"] >= again
+        assert (asked["send_q"], asked["mss"] > 500, asked["rtt_ns"] > 0) == (0, True, True)
         assert asked["data_segs_out"] >= 2 and asked["cwnd"] >= asked["mss"]
 
 
