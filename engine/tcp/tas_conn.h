@@ -154,8 +154,11 @@ struct tas_cubic {
  * @begun_at: time at which the control interval began or will begin, in ns. The engine
  *	counts in tas_flow.acked the bytes acknowledged since, and in tas_conn.marked those of
  *	them that were marked.
+ * @interval: length of the control interval, in ns.
  * @rtt: last round trip measured in this interval, in ns; 0: none was measured.
  * @rtt_before: last round trip measured in an earlier interval, in ns; 0: none was measured.
+ * @rtt_floor: shortest round trip of the last intervals, in ns; 0: none was measured. The control
+ *	interval is at least twice that.
  * @rtt_least: shortest round trip that TIMELY has seen, in ns; 0: it has seen none.
  * @gradient: TIMELY's moving average of the differences between round trips, in ns.
  * @falls: number of intervals in a row in which @gradient was not positive, at most 5.
@@ -170,7 +173,8 @@ struct tas_rate {
 	u64 rate;
 	u64 asked;
 	u64 begun_at;
-	u64 rtt, rtt_before, rtt_least;
+	u64 interval;
+	u64 rtt, rtt_before, rtt_floor, rtt_least;
 	s64 gradient;
 	u8 falls;
 	bool starts;

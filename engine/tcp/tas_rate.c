@@ -16,6 +16,8 @@
 #define RATE_MOST (1ull << 35)
 #define SRTT_MOST (1ull << 28)
 #define WINDOW_LEAST 4u /* smallest window, in segments */
+/* The floor of round trips rises by this power of two of a part in each interval. */
+#define FLOOR_SHIFT 6
 
 /* The last round trip or the average, whichever is less, in ns: a queue may have gone. */
 static u64 round_trip(const struct tas_conn *conn)
@@ -25,13 +27,41 @@ static u64 round_trip(const struct tas_conn *conn)
 	return last ? homa_min_u64(last, conn->srtt) : conn->srtt;
 }
 
-static u64 interval(const struct tas_engine *engine, const struct tas_conn *conn)
+/* The floor rises slowly, so that a path that became longer is learned. */
+static void learn_floor(struct tas_conn *conn)
+{
+	struct tas_rate *r = &conn->rate;
+	u64 floor = r->rtt_floor + (r->rtt_floor >> FLOOR_SHIFT);
+
+	if (r->rtt)
+		r->rtt_floor = floor ? homa_min_u64(floor, r->rtt) : r->rtt;
+}
+
+/* Returns the round trip without what an ACK may have waited at the peer for the next segment, in
+ * ns: at a low rate that is most of it, so intervals would be long, and the rate would grow
+ * slowly, and stay low. */
+static u64 network_trip(const struct tas_conn *conn)
+{
+	const struct tas_rate *r = &conn->rate;
+	u64 trip = conn->srtt;
+
+	if (r->rate)
+		trip -= homa_min_u64(trip,
+				     homa_div64(conn->f.mss * TAS_SEC, r->rate));
+	return homa_min_u64(homa_max_u64(trip, r->rtt_floor), conn->srtt);
+}
+
+/* Returns the length of the control interval that begins now, in ns. */
+static u64 next_interval(const struct tas_engine *engine,
+			 const struct tas_conn *conn)
 {
 	u64 given = engine->params.control_interval_us * 1000ull;
 
 	if (given)
 		return given;
-	return conn->srtt ? 2 * conn->srtt : UNMEASURED_NS;
+	if (!conn->srtt)
+		return UNMEASURED_NS;
+	return 2 * (conn->rate.rtt_floor ? network_trip(conn) : conn->srtt);
 }
 
 /* Returns the rate of an initial window in each round trip; 0: no round trip was
@@ -64,14 +94,17 @@ void tas_rate_window(struct tas_conn *conn)
 	conn->f.cwnd = (u32)homa_min_u64(window, TAS_CWND_MOST);
 }
 
-static void begin_interval(struct tas_conn *conn, u64 at)
+static void begin_interval(const struct tas_engine *engine,
+			   struct tas_conn *conn, u64 at)
 {
 	struct tas_rate *r = &conn->rate;
 
 	r->begun_at = at;
+	learn_floor(conn);
 	if (r->rtt)
 		r->rtt_before = r->rtt;
 	r->rtt = 0;
+	r->interval = next_interval(engine, conn);
 	r->lost = false;
 	conn->f.acked = 0;
 	conn->marked = 0;
@@ -90,7 +123,7 @@ void tas_rate_begin(struct tas_engine *engine, struct tas_conn *conn)
 	struct tas_rate *r = &conn->rate;
 
 	tas_rate_reset(conn);
-	begin_interval(conn, engine->now + round_trip(conn));
+	begin_interval(engine, conn, engine->now + round_trip(conn));
 	r->rate = first_rate(engine, conn);
 	if (conn->control == TAS_CONSTANT)
 		r->rate = r->asked ? r->asked : engine->params.rate_kbps * 125ull;
@@ -105,8 +138,8 @@ void tas_rate_resumed(struct tas_engine *engine, struct tas_conn *conn)
 	u64 first = first_rate(engine, conn);
 
 	/* No ACK can come within a round trip. */
-	if (engine->now > r->begun_at + interval(engine, conn) && !r->lost)
-		begin_interval(conn, engine->now + round_trip(conn));
+	if (engine->now > r->begun_at + r->interval && !r->lost)
+		begin_interval(engine, conn, engine->now + round_trip(conn));
 	if (conn->control != TAS_CONSTANT && first && r->rate > first &&
 	    engine->now - conn->sent_at > conn->rto) {
 		r->rate = within(first);
@@ -128,10 +161,12 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 		return;
 	/* As in TAS the rate is no more than 20 % above what arrived. But a connection that
 	 * had little to send does not get less than one that begins, as long as there is no
-	 * congestion. */
-	if (conn->marked || r->lost)
+	 * congestion. While a gap is open what arrives behind it is not acknowledged, so what
+	 * was acknowledged says nothing then. */
+	if (conn->marked)
 		first = 0;
-	if (conn->control != TAS_CONSTANT)
+	if (conn->control != TAS_CONSTANT && !r->lost &&
+	    !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
 		r->rate = homa_min_u64(r->rate,
 				       homa_max_u64(achieved + achieved / 5,
 						    first));
@@ -141,10 +176,10 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 	if (conn->control != TAS_CONSTANT)
 		r->rate = homa_max_u64(r->rate,
 				       homa_div64((u64)conn->f.mss * TAS_SEC,
-						  interval(engine, conn)));
+						  r->interval));
 	if (!(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
 		tas_rate_window(conn);
-	begin_interval(conn, engine->now);
+	begin_interval(engine, conn, engine->now);
 }
 
 void tas_rate_acked(struct tas_engine *engine, struct tas_conn *conn,
@@ -162,7 +197,7 @@ void tas_rate_acked(struct tas_engine *engine, struct tas_conn *conn,
 			homa_min_u32(conn->f.cwnd +
 					     homa_min_u32(acked, conn->f.mss),
 				     homa_max_u32(conn->ssthresh, conn->f.cwnd));
-	if (passed && passed >= interval(engine, conn))
+	if (passed && passed >= conn->rate.interval)
 		end_interval(engine, conn, control);
 }
 

@@ -30,6 +30,17 @@ void tas_rtt_sample(struct tas_engine *engine, struct tas_conn *conn, u64 rtt)
 	conn->rto = homa_min_u64(rto, engine->params.rto_max_ms * TAS_MSEC);
 }
 
+/* Takes the age of a timestamp that has come back, in ns. The clock of timestamps has ticks of
+ * 1 ms, so the round trip was less than a tick longer or shorter. What is known already is not
+ * replaced by that while both agree: round trips of 100 us would become 1 ms. */
+static void tell_of_echo(struct tas_engine *engine, struct tas_conn *conn, u64 age)
+{
+	if (age > conn->srtt + CLOCK_NS)
+		tas_rtt_sample(engine, conn, age);
+	else if (age + CLOCK_NS < conn->srtt || !conn->srtt)
+		tas_rtt_sample(engine, conn, age + CLOCK_NS);
+}
+
 void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 		   const struct tas_segment *seg)
 {
@@ -47,5 +58,5 @@ void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 	echo = engine->clock_ms + conn->ts_offset - seg->ts_echo;
 	/* An echo that is not plausible is not of a timestamp that we have sent. */
 	if (echo && echo < engine->params.rto_max_ms && tas_in_flight(conn))
-		tas_rtt_sample(engine, conn, echo * TAS_MSEC);
+		tell_of_echo(engine, conn, echo * TAS_MSEC);
 }

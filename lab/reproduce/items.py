@@ -146,6 +146,10 @@ ITEMS: tuple[Item, ...] = (
         "ours. It is not run from here yet.", command="./homa bench tas",
     ),
     _sim(
+        "tas-7", TAS, "Figure 7", "Throughput that losses leave",
+        "Simulated hosts, whose processors are no limit; on real packets ./homa bench tas loss.", (1, 5),
+    ),
+    _sim(
         "tas-11", TAS, "Figure 11", "Flow completion time and queue by control interval",
         "The paper gives curves without numbers.", (2, 20),
     ),

@@ -230,6 +230,42 @@ static void sender__lost_again(void **state)
 	bench_free(b);
 }
 
+/* What srtt is after an ACK that only a timestamp dates, @ticks milliseconds old, ns. */
+static u64 srtt_after(u64 srtt, u32 ticks)
+{
+	struct bench *b = bench_new(1500);
+
+	case_open(b, TAS_OPT_TS | TAS_OPT_WSCALE, 0);
+	ack_with(b, 0, 65535, b->seg.ts);
+	tick(b, 100 * TAS_MSEC);
+	tas_written(&b->engine, b->conn, 5 * MSS);
+	drain(b);
+	b->conn->rtt_at = 0;
+	b->conn->srtt = srtt;
+	ack_with(b, 1000, 65535, b->engine.clock_ms + b->conn->ts_offset - ticks);
+	srtt = b->conn->srtt;
+	bench_free(b);
+	return srtt;
+}
+
+/* The clock of timestamps has ticks of 1 ms: one that came back in the next tick does not make 1 ms
+ * of a round trip of 100 us. */
+static void sender__timestamps_say_what_a_tick_can(void **state)
+{
+	u64 us = 1000;
+
+	(void)state;
+	assert_int_equal(srtt_after(100 * us, 0), 100 * us);
+	assert_int_equal(srtt_after(100 * us, 1), 100 * us);
+	assert_true(srtt_after(100 * us, 2) > 100 * us);
+	assert_int_equal(srtt_after(4500 * us, 4), 4500 * us);
+	assert_int_equal(srtt_after(4500 * us, 5), 4500 * us);
+	assert_true(srtt_after(4500 * us, 6) > 4500 * us);
+	assert_true(srtt_after(4500 * us, 3) < 4500 * us);
+	/* The first measurement of all counts. */
+	assert_int_equal(srtt_after(0, 3), 3 * TAS_MSEC);
+}
+
 #define CASE(name) cmocka_unit_test(sender__##name)
 
 int main(void)
@@ -241,6 +277,7 @@ int main(void)
 		CASE(a_black_hole),
 		CASE(a_cubic_curve),
 		CASE(lost_again),
+		CASE(timestamps_say_what_a_tick_can),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,14 +15,27 @@ from lab.sim.figures import (
     lowqueue,
     slowdown,
     tas,
+    tas_loss,
 )
 from lab.sim.figures.base import Figure
 
 _ORDER = (
     "fig10", "fig11", "fig12", "fig13", "fig14", "table1", "unsched",
-    "atc3", "atc4", "atc5", "atc6", "atc55", "atc-cores", "snia-offload", "lowqueue", "tas-11", "tas-12", "tas-13", "analytic",
+    "atc3", "atc4", "atc5", "atc6", "atc55", "atc-cores", "snia-offload", "lowqueue", "tas-7", "tas-11", "tas-12", "tas-13", "analytic",
 )  # fmt: skip
-_PARTS = (slowdown, inside, limits, atc, atc_vary, atc_buffers, cores, lowqueue, tas, analytic)
+_PARTS = (
+    slowdown,
+    inside,
+    limits,
+    atc,
+    atc_vary,
+    atc_buffers,
+    cores,
+    lowqueue,
+    tas,
+    tas_loss,
+    analytic,
+)
 _ALL = {f.name: f for part in _PARTS for f in part.FIGURES}
 FIGURES: dict[str, Figure] = {name: _ALL[name] for name in _ORDER}
 

@@ -28,6 +28,8 @@ enum sim_tas_option {
 	SIM_TAS_INITIAL, /* segments */
 	SIM_TAS_RTO_MIN, /* ms */
 	SIM_TAS_K,	 /* packets at 10 Gbit/s */
+	SIM_TAS_SACK,
+	SIM_TAS_GAPS, /* out-of-order intervals */
 };
 
 /* Value of cfg->ecn_bytes that says that option K and the rate decide. */

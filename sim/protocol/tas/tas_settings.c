@@ -30,6 +30,9 @@ const struct sim_option sim_tas_options[] = {
 	[SIM_TAS_K] = { "k", 65, 0, 100000, "packets",
 			"marking threshold at 10 Gbit/s, scaled to the host link's rate; "
 			"--ecn overrides it (TAS, section 5: 65)" },
+	[SIM_TAS_SACK] = { "sack", 1, 0, 1, "", "selective acknowledgements" },
+	[SIM_TAS_GAPS] = { "intervals", 4, 1, 8, "",
+			   "out-of-order intervals that a receiver keeps (TAS: 1)" },
 	{ NULL, 0, 0, 0, NULL, NULL },
 };
 
@@ -67,6 +70,8 @@ int sim_tas_settle(struct sim_config *cfg, struct tas_engine *engine)
 	bad |= tas_set(engine, "timely_high_us", option[SIM_TAS_HIGH]);
 	bad |= tas_set(engine, "pacing", option[SIM_TAS_PACING]);
 	bad |= tas_set(engine, "initial_window", option[SIM_TAS_INITIAL]);
+	bad |= tas_set(engine, "sack", option[SIM_TAS_SACK]);
+	bad |= tas_set(engine, "max_intervals", option[SIM_TAS_GAPS]);
 	bad |= tas_set(engine, "rto_min_ms", option[SIM_TAS_RTO_MIN]);
 	bad |= tas_set(engine, "rto_initial_ms", option[SIM_TAS_RTO_MIN]);
 	bad |= tas_set(engine, "ecn", listens_to_marks(option[SIM_TAS_CONGESTION]) ? 1 : 0);
