@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Pairing heap: a tree in which each node is before all its children, children
  * in a list. Two trees meet in O(1): the later root becomes the first child of

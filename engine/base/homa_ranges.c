@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Arrivals out of order. An arrival behind the end leaves a gap; an arrival
  * before it eats gaps: whole ones, the front, the back, or the middle of one,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The wheel of homa_wheel.h. A deadline belongs to the first tick that begins
  * at or after it, so that whatever is in the fine slot of a tick that has begun is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The turns of homa_turns.h. Rounds in which neither kind could send, since both owe more
  * than a quantum, are not gone through one by one.

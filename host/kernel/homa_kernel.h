@@ -460,13 +460,9 @@ int homak_sysctl_init(struct homak_net *hnet);
 void homak_sysctl_free(struct homak_net *hnet);
 /** homak_sysctl_started() - applies the settings that waited for an engine. May sleep. */
 void homak_sysctl_started(struct homak_net *hnet);
-int homak_proc_init(struct homak_net *hnet);
-void homak_proc_free(struct homak_net *hnet);
 /** homak_metric_sum() - returns a counter's sum over all CPUs. */
 u64 homak_metric_sum(struct homak_net *hnet, enum homa_metric metric);
 u64 homak_host_metric_sum(struct homak_net *hnet, enum homak_host_metric metric);
-int homak_diag_init(void);
-void homak_diag_exit(void);
 
 #include "homa_kaddr.h"
 

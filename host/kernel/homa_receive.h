@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * What the receiving files share: rx.c (buffers to engine packets), gro.c
- * (batches), icmp.c (errors), encap_udp.c and disguise_tcp.c.
+ * (batches), icmp.c (errors), encap_udp.c and disguise_tcp.c. Some of them can be left out
+ * (Kbuild); then a function that does nothing, or refuses, stands in.
  */
 #ifndef HOMA_RECEIVE_H
 #define HOMA_RECEIVE_H
@@ -17,8 +18,16 @@
 
 /** homak_gso_segment() - cuts @skb into packets; it is in any of our forms, and skb->data is at
  *  the Homa header; gso.c */
+#if IS_ENABLED(CONFIG_HOMA_GSO)
 struct sk_buff *homak_gso_segment(struct sk_buff *skb,
 				  netdev_features_t features);
+#else
+static inline struct sk_buff *homak_gso_segment(struct sk_buff *skb,
+						netdev_features_t features)
+{
+	return ERR_PTR(-EPROTONOSUPPORT);
+}
+#endif
 
 /** homak_rx_routed() - does the same as homak_rx_skb(). @hdev is the struct of its device if
  *  that is known, else NULL. @looked_up says that routing was asked about this very buffer, so
@@ -37,12 +46,28 @@ enum skb_drop_reason homak_policy_in(struct homak_cpu *cpu,
 				     struct sk_buff *skb);
 
 /* gro.c */
+#if IS_ENABLED(CONFIG_HOMA_GRO)
 int homak_gro_init(void);
 void homak_gro_exit(void);
 /** homak_gro_split() - take the batch @skb apart: it becomes its own first packet, the
  *  others are returned as a list (skb->next), each as if IP had delivered it
  *  alone. NULL: there are no others. */
 struct sk_buff *homak_gro_split(struct sk_buff *skb);
+#else
+static inline int homak_gro_init(void)
+{
+	return 0;
+}
+
+static inline void homak_gro_exit(void)
+{
+}
+
+static inline struct sk_buff *homak_gro_split(struct sk_buff *skb)
+{
+	return NULL;
+}
+#endif
 
 /* icmp.c */
 int homak_icmp_err_v4(struct sk_buff *skb, u32 info);
@@ -58,11 +83,32 @@ int homak_icmp_errno_v4(u8 type, u8 code);
 int homak_icmp_errno_v6(u8 type, u8 code);
 
 /* encap_udp.c, disguise_tcp.c */
+#if IS_ENABLED(CONFIG_HOMA_DISGUISE)
 int homak_udp_on(struct homak_net *hnet, struct socket *socks[2]);
 void homak_udp_off(struct socket *socks[2]);
 int homak_disguise_on(struct net *net);
 void homak_disguise_off(struct net *net);
+#else
+static inline int homak_udp_on(struct homak_net *hnet, struct socket *socks[2])
+{
+	return -EOPNOTSUPP;
+}
 
+static inline void homak_udp_off(struct socket *socks[2])
+{
+}
+
+static inline int homak_disguise_on(struct net *net)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void homak_disguise_off(struct net *net)
+{
+}
+#endif
+
+#if IS_ENABLED(CONFIG_HOMA_EARLY_PATH)
 /* prerouting.c */
 int homak_prerouting_on(struct homak_net *hnet);
 void homak_prerouting_off(struct homak_net *hnet);
@@ -78,5 +124,21 @@ void homak_flows_free(struct homak_net *hnet);
  *  off, and skb->data is at the Homa header. */
 void homak_flow_learn(struct homak_net *hnet, struct homak_dev *hdev,
 		      const struct sk_buff *skb);
+#else
+static inline int homak_prerouting_on(struct homak_net *hnet)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void homak_prerouting_off(struct homak_net *hnet)
+{
+}
+
+static inline void homak_flow_learn(struct homak_net *hnet,
+				    struct homak_dev *hdev,
+				    const struct sk_buff *skb)
+{
+}
+#endif
 
 #endif

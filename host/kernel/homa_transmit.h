@@ -93,6 +93,7 @@ enum homak_gso_form {
 	HOMAK_GSO_UDP, /* datagrams, each with a whole header of ours */
 };
 
+#if IS_ENABLED(CONFIG_HOMA_GSO)
 /** homak_gso_form() - returns the form that @dev takes from a sender of @encap. */
 enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
 				   const struct net_device *dev, u16 encap,
@@ -111,6 +112,35 @@ void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form, u32 seg,
 int homak_gso_interleave(const struct homak_msg *msg, struct sk_buff *skb,
 			 enum homak_gso_form form, u32 offset, u32 length,
 			 u32 seg);
+#else
+/* Without gso.c each packet is a buffer of its own. */
+static inline enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
+						 const struct net_device *dev,
+						 u16 encap, bool v4)
+{
+	return HOMAK_GSO_NONE;
+}
+
+static inline u32 homak_gso_bytes(const struct homak_net *hnet,
+				  const struct net_device *dev,
+				  enum homak_gso_form form, u32 seg)
+{
+	return seg;
+}
+
+static inline void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form,
+				  u32 seg, u32 length, bool v4)
+{
+}
+
+static inline int homak_gso_interleave(const struct homak_msg *msg,
+				       struct sk_buff *skb,
+				       enum homak_gso_form form, u32 offset,
+				       u32 length, u32 seg)
+{
+	return -EMSGSIZE;
+}
+#endif
 /** homak_skb_add() - appends part of a page, with a reference; 0 or -EMSGSIZE. */
 int homak_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length);
 

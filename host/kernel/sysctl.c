@@ -90,7 +90,7 @@ void homak_settings_default(struct homak_settings *settings)
 
 	memset(settings, 0, sizeof(*settings));
 	settings->poll_usecs = 50;
-	settings->early_path = 1;
+	settings->early_path = IS_ENABLED(CONFIG_HOMA_EARLY_PATH);
 	settings->wmem_max = 100000000;
 	settings->max_nic_queue_usecs = 40;
 	settings->homa_share = 50;

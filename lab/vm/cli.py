@@ -8,7 +8,9 @@ import os
 import sys
 from pathlib import Path
 
+from lab.series import cli as series
 from lab.vm import interactive, kernels, local, module
+from lab.errors import LabError
 from lab.vm.errors import VmError
 from lab.vm.guest import Options
 from lab.vm.kernels import Kernel
@@ -21,7 +23,7 @@ def main(arguments: list[str]) -> int:
     args = _parser().parse_args(arguments)
     try:
         return args.work(args)
-    except VmError as error:
+    except (LabError, VmError) as error:
         print(f"homa kernel: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -58,6 +60,10 @@ def _parser() -> argparse.ArgumentParser:
 
     # The launcher runs the program that does it, homa-streams; here it is for --help.
     commands.add_parser("streams", help="give chosen programs streams over Homa for TCP (root)")
+
+    series.options(
+        commands.add_parser("series", help="cut the module into patches for the kernel, as mails")
+    )
 
     vm = commands.add_parser("vm", help="a small virtual machine with the module loaded")
     vm.set_defaults(work=_vm)

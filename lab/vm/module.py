@@ -53,6 +53,7 @@ def build(
         mirror(tree, work)
         cache.confirm(work)
         module = compile_in(kernel, work, strict=strict, sparse=sparse, arguments=arguments)
+        assert module is not None
         target = out or _own_place(module)
         target.mkdir(parents=True, exist_ok=True)
         return Path(shutil.copy2(module, target / module.name))
@@ -104,8 +105,14 @@ def compile_in(
     strict: bool = True,
     sparse: bool = False,
     arguments: Sequence[str] = (),
-) -> Path:
-    """Build the module in `work`, which has a Kbuild; the .ko."""
+    flags: Sequence[str] = (),
+    linked: bool = True,
+) -> Path | None:
+    """Build the module in `work`, which has a Kbuild or a Makefile; the .ko.
+
+    `flags` go to the compiler; {work} in them is the folder as the build sees it. Without
+    `linked` only objects are made, and there is no .ko.
+    """
     inside = Path("/build") if kernel.chroot else work
     words = ["make", "-j2", "-C", str(kernel.headers), f"M={inside}", "W=1"]
     # Type information needs vmlinux, which is not there; the build still asks for its tool.
@@ -113,8 +120,9 @@ def compile_in(
     stub.write_text("#!/bin/sh\necho v1.24\n")
     stub.chmod(0o755)
     words += ["CONFIG_DEBUG_INFO_BTF_MODULES=", f"PAHOLE={inside}/pahole"]
-    if strict:
-        words.append("KCFLAGS=-Werror")
+    flags = [*(["-Werror"] if strict else []), *(flag.format(work=inside) for flag in flags)]
+    if flags:
+        words.append(f"KCFLAGS={' '.join(flags)}")
     if sparse:
         words += ["C=2", "CHECK=sparse"]
     if kernel.is_debug:
@@ -144,6 +152,8 @@ def compile_in(
         raise BuildFailed(f"{kernel.release}: {_complaint(text)}")
     if (strict or sparse) and _warnings(text):
         raise BuildFailed(f"{kernel.release}: {_complaint(_warnings(text))}")
+    if not linked:
+        return None
     if not found:
         raise BuildFailed(f"{kernel.release}: make built no module\n{text[-2000:]}")
     return found[0]

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The codec of homa_codec.h. Every received packet passes through
  * homa_packet_decode() before anything else looks at it, so this is where

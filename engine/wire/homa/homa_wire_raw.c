@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Raw header fields and the TCP checksum (RFC 9293, section 3.1; the sum
  * itself after RFC 1071): see homa_wire_raw.h for who needs them.

@@ -17,7 +17,7 @@
 #include <net/sock.h>
 
 #include "homa_diag.h"
-#include "homa_kernel.h"
+#include "homa_net.h"
 
 #define HOMAK_DIAG_BATCH 16u /* most RPCs or peers that one visit looks at */
 #define HOMAK_DIAG_ROOM 512u /* most bytes that one object's attributes take */

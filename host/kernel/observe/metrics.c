@@ -18,7 +18,7 @@
 #include <linux/seq_file.h>
 #include <net/net_namespace.h>
 
-#include "homa_kernel.h"
+#include "homa_net.h"
 
 static const struct homa_metric_info homak_host_metric_table[HOMAK_H_COUNT] = {
 #define M(metric, what) { #metric, what },
