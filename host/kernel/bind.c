@@ -196,6 +196,7 @@ static void homak_bind_note(struct homak_sock *hsk,
 
 	WRITE_ONCE(sk->sk_bound_dev_if, bound->device);
 	hsk->bound = bound->ip;
+	homak_port_note(hsk, bound->port);
 	hsk->inet.inet_rcv_saddr = v4 ? bound->ip.s6_addr32[3] : 0;
 	hsk->inet.inet_saddr = hsk->inet.inet_rcv_saddr;
 	if (sk->sk_family == AF_INET6) {

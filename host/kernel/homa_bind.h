@@ -20,4 +20,12 @@ void homak_rehash(struct sock *sk);
 /** homak_way_update() - sets hsk->way after something that it follows from has changed. */
 void homak_way_update(struct homak_sock *hsk);
 
+/** homak_port_note() - writes the port where the kernel and programs that look at sockets expect
+ *  it. The socket is locked, or nobody else knows it yet. */
+static inline void homak_port_note(struct homak_sock *hsk, u16 port)
+{
+	hsk->inet.inet_num = port;
+	hsk->inet.inet_sport = htons(port);
+}
+
 #endif

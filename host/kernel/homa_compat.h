@@ -8,6 +8,7 @@
 
 #include <linux/version.h>
 #include <linux/hrtimer.h>
+#include <linux/inet_diag.h>
 #include <linux/net.h>
 #include <linux/socket.h>
 #include <net/ip.h>
@@ -106,6 +107,24 @@ static inline void homak_ip6_count_out(struct net *net, struct inet6_dev *idev,
 	struct socket *sock, struct socket *newsock, int flags, bool kern
 #define HOMAK_ACCEPT_FLAGS flags
 #endif
+
+/* 6.9: the kernel holds the module while its handler is in use; before, it has a lock. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#define HOMAK_INET_DIAG_OWNER .owner = THIS_MODULE,
+#else
+#define HOMAK_INET_DIAG_OWNER
+#endif
+
+/* 6.18: a dump's program stands with what it needs to know of sockets. */
+static inline int homak_inet_diag_filter(const struct inet_diag_dump_data *data,
+					 struct sock *sk)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+	return inet_diag_bc_sk(data, sk);
+#else
+	return inet_diag_bc_sk(data->inet_diag_nla_bc, sk);
+#endif
+}
 
 /*
  * Does a task that turns bottom halves off have the processor's data for itself? Without

@@ -112,6 +112,7 @@ static int homak_init_sock(struct sock *sk)
 		homak_user_put(hsk);
 		return err;
 	}
+	homak_port_note(hsk, homa_sock_port(hsk->engine_sock));
 	spin_lock_bh(&hnet->sock_lock);
 	list_add_tail_rcu(&hsk->all, &hnet->socks);
 	spin_unlock_bh(&hnet->sock_lock);

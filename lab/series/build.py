@@ -31,12 +31,13 @@ def state(
         _lay_out(tree, work)
         cache.confirm(work)
         names = layout.options(patches)
-        flags = ["-I{work}/uapi", *(f"-D{name}=1" for name in names)]
+        defined = (f"{n}_MODULE" if value == "m" else n for n, value in names.items())
+        flags = ["-I{work}/uapi", *(f"-D{name}=1" for name in defined)]
         return module.compile_in(
             kernel,
             work,
             flags=flags,
-            arguments=[f"{name}={'m' if name == 'CONFIG_HOMA' else 'y'}" for name in names],
+            arguments=[f"{name}={value}" for name, value in names.items()],
             linked=any(patch.module for patch in patches),
         )
 

@@ -96,6 +96,9 @@ def makefile(patches: Sequence[Patch]) -> str:
         lines += [f"{target} += {name}.o\n" for name in _inside(patch.files, ".c")]
         for option in patch.options:
             target = f"homa-$(CONFIG_{option.name})"
+            if option.module:
+                lines.append(f"\nobj-$(CONFIG_{option.name}) += {option.module}.o\n")
+                target = f"{option.module}-y"
             lines += [f"{target} += {name}.o\n" for name in _inside(option.files, ".c")]
     return "".join(lines)
 
@@ -116,20 +119,21 @@ def kconfig(patches: Sequence[Patch]) -> str:
 """
     for option in (option for patch in patches for option in patch.options):
         needs = f" && {option.needs}" if option.needs else ""
+        kind = "tristate" if option.module else "bool"
         default = "\tdefault y\n" if option.default else ""
         lines = option.help.strip().splitlines()
         words = "\n".join(f"\t  {line}" if line else "" for line in lines)
         text += (
-            f'\nconfig {option.name}\n\tbool "{option.title}"\n\tdepends on HOMA{needs}\n'
+            f'\nconfig {option.name}\n\t{kind} "{option.title}"\n\tdepends on HOMA{needs}\n'
             f"{default}\thelp\n{words}\n"
         )
     return text
 
 
-def options(patches: Sequence[Patch]) -> list[str]:
-    """The options that there are, all of which a build turns on."""
-    own = [f"CONFIG_{option.name}" for patch in patches for option in patch.options]
-    return ["CONFIG_HOMA", *own]
+def options(patches: Sequence[Patch]) -> dict[str, str]:
+    """The options that there are, all of which a build turns on, and their values."""
+    own = [option for patch in patches for option in patch.options]
+    return {"CONFIG_HOMA": "m"} | {f"CONFIG_{o.name}": "m" if o.module else "y" for o in own}
 
 
 def _hooks(base: Mapping[str, str], author: str) -> dict[str, str]:

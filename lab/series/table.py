@@ -32,6 +32,7 @@ class Option:
     """A Kconfig option, and the files that the module has only with it.
 
     `needs`: options without which it cannot be had. `default`: it is on if nobody says otherwise.
+    `module`: the name of a module of its own that the files make.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Option:
     files: tuple[str, ...]
     needs: str = ""
     default: bool = True
+    module: str = ""
 
 
 @dataclass(frozen=True)

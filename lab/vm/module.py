@@ -56,7 +56,9 @@ def build(
         assert module is not None
         target = out or _own_place(module)
         target.mkdir(parents=True, exist_ok=True)
-        return Path(shutil.copy2(module, target / module.name))
+        for other in module.parent.glob("*.ko"):
+            shutil.copy2(other, target / other.name)
+        return target / module.name
 
 
 def _own_place(module: Path) -> Path:

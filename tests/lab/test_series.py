@@ -102,7 +102,7 @@ def test_state__makefile_has_each_object_once() -> None:
             if name.startswith(layout.MODULE) and name.endswith(".c")
         }
         makefile = state[f"{layout.MODULE}/Makefile"]
-        objects = re.findall(r"^(?:homa|always)-\S+ \+= (\S+)\.o$", makefile, re.M)
+        objects = re.findall(r"^(?:homa|homa_diag|always)-\S+ \+= (\S+)\.o$", makefile, re.M)
         assert sorted(objects) == sorted(sources)
 
 
@@ -112,7 +112,7 @@ def test_state__every_option_is_in_kconfig_and_used() -> None:
     names = re.findall(r"^config (HOMA_\w+)$", kconfig, re.M)
     assert "HOMA_GSO" in names
     for name in names:
-        assert f"homa-$(CONFIG_{name}) += " in last[f"{layout.MODULE}/Makefile"]
+        assert f"-$(CONFIG_{name}) += " in last[f"{layout.MODULE}/Makefile"]
     used = {
         o for text in last.values() for o in re.findall(r"IS_ENABLED\(CONFIG_(HOMA_\w+)\)", text)
     }

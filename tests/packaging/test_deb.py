@@ -127,6 +127,7 @@ def test_dkms__module_builds(packages: dict[str, Path], tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
     assert (build / "ko/homa.ko").exists()
+    assert (build / "ko/homa_diag.ko").exists()
 
 
 @pytest.fixture
