@@ -52,9 +52,9 @@ static void homak_dev_pull(struct homak_dev *hdev)
 	homak_leave(cpu);
 }
 
-static void homak_dev_again(struct tasklet_struct *t)
+static void homak_dev_again(struct homak_later *later)
 {
-	homak_dev_pull(container_of(t, struct homak_dev, again));
+	homak_dev_pull(container_of(later, struct homak_dev, again));
 }
 
 static enum hrtimer_restart homak_dev_timer(struct hrtimer *timer)
@@ -127,7 +127,7 @@ static struct homak_dev *homak_dev_make(struct homak_net *hnet)
 	homa_link_init(hdev->link, hnet->engine, 0, ETH_DATA_LEN,
 		       HOMAK_CTRL_SLOTS);
 	homak_hrtimer_setup(&hdev->timer, homak_dev_timer, HRTIMER_MODE_ABS_SOFT);
-	tasklet_setup(&hdev->again, homak_dev_again);
+	homak_later_init(&hdev->again, homak_dev_again);
 	INIT_WORK(&hdev->measure, homak_dev_work);
 	return hdev;
 }
@@ -297,10 +297,14 @@ void homak_devs_stop(struct homak_net *hnet)
 		hlist_for_each_entry(hdev, &hnet->devs[i], node) {
 			cancel_work_sync(&hdev->measure);
 			hrtimer_cancel(&hdev->timer);
-			tasklet_kill(&hdev->again);
-			hrtimer_cancel(&hdev->timer);
+			homak_later_wait(&hdev->again);
 		}
 	}
+	/* The last pulls end, which may have started timers. */
+	synchronize_net();
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
+		hlist_for_each_entry(hdev, &hnet->devs[i], node)
+			hrtimer_cancel(&hdev->timer);
 }
 
 void homak_devs_free(struct homak_net *hnet)

@@ -213,7 +213,7 @@ static void homak_work_off(struct homak_cpu *cpu)
 			homak_reap(cpu);
 	}
 	if (unlikely(ctx->tx_link))
-		tasklet_schedule(&homak_dev_of(ctx->tx_link)->again);
+		homak_later_queue(&homak_dev_of(ctx->tx_link)->again);
 }
 
 /* Has the timer run, because there are RPCs; in any context. */

@@ -10,6 +10,8 @@
 #include <linux/hrtimer.h>
 #include <linux/inet_diag.h>
 #include <linux/net.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
 #include <linux/socket.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
@@ -123,6 +125,29 @@ static inline int homak_inet_diag_filter(const struct inet_diag_dump_data *data,
 	return inet_diag_bc_sk(data, sk);
 #else
 	return inet_diag_bc_sk(data->inet_diag_nla_bc, sk);
+#endif
+}
+
+/* 6.10: a device that exists for its NAPI contexts alone is allocated as one. */
+static inline struct net_device *homak_dummy_netdev_alloc(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+	return alloc_netdev_dummy(0);
+#else
+	struct net_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (dev)
+		init_dummy_netdev(dev);
+	return dev;
+#endif
+}
+
+static inline void homak_dummy_netdev_free(struct net_device *dev)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+	free_netdev(dev);
+#else
+	kfree(dev);
 #endif
 }
 

@@ -34,7 +34,6 @@
 
 #include <linux/hrtimer.h>
 #include <linux/in6.h>
-#include <linux/interrupt.h>
 #include <linux/ipv6.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -49,6 +48,7 @@
 #include "homa_compat.h"
 #include "homa_engine.h"
 #include "homa_host_metrics.h"
+#include "homa_later.h"
 #include "homa_look.h"
 #include "homa_own.h"
 #include "homa_wire.h"
@@ -146,7 +146,7 @@ struct homak_dev {
 	/* Pulls packets from the engine again when its pacer says so. */
 	struct hrtimer timer;
 	/* Pulls again after a full turn, when other softirqs have had theirs. */
-	struct tasklet_struct again;
+	struct homak_later again;
 	/* Asks the device for its rate and its MTU. */
 	struct work_struct measure;
 	/* The engine's link, in the same piece of memory; constant. */

@@ -32,6 +32,7 @@ struct homak_step {
 
 static const struct homak_step homak_steps[] = {
 	{ "memory", homak_memory_init, homak_memory_exit },
+	{ "turns", homak_laters_init, homak_laters_exit },
 	{ "namespaces", homak_nets_init, homak_nets_exit },
 	{ "devices", homak_dev_init, homak_dev_exit },
 	{ "qdisc", homak_qdisc_init, homak_qdisc_exit },

@@ -2,7 +2,7 @@
 /*
  * Transmission: packets are pulled from the engine one after the other, when
  * they can be sent, so that its choice is made at the last moment. A turn is
- * bounded; what is left is for the device's tasklet, and between the turns the
+ * bounded; what is left is for a little later (later.c), and between the turns the
  * receiving side of loopback and veth gets to empty its queue.
  *
  * What goes wrong. No memory or a full queue: the range goes back to the engine
@@ -329,7 +329,7 @@ void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev)
 		enum homa_tx_result got;
 
 		if (unlikely(turn.packets <= 0 || turn.bytes <= 0)) {
-			tasklet_schedule(&hdev->again);
+			homak_later_queue(&hdev->again);
 			break;
 		}
 		got = homa_tx(&cpu->ctx, hdev->link, segs, &desc);

@@ -344,7 +344,7 @@ static void homak_q_destroy(struct Qdisc *sch)
 	homak_q_set_room(q, 0);
 	/* Packets that waited for room may go by rate now. */
 	if (q->hdev)
-		tasklet_schedule(&q->hdev->again);
+		homak_later_queue(&q->hdev->again);
 	local_bh_enable();
 }
 

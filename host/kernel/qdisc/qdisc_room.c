@@ -180,9 +180,8 @@ bool homak_q_wants(const struct homak_q *q)
 {
 	const struct homak_dev *hdev = q->hdev;
 
-	return q->homa_bytes ||
-	       (q->room && (READ_ONCE(hdev->q_waits) ||
-			    test_bit(TASKLET_STATE_SCHED, &hdev->again.state)));
+	return q->homa_bytes || (q->room && (READ_ONCE(hdev->q_waits) ||
+					     READ_ONCE(hdev->again.waits)));
 }
 
 void homak_q_count(struct homak_q *q, s32 bytes)
@@ -201,6 +200,6 @@ void homak_q_count(struct homak_q *q, s32 bytes)
 	    homak_q_left(hdev) >= atomic_read(&hdev->q_room) / 2) {
 		WRITE_ONCE(hdev->q_waits, false);
 		homak_q_metric(q, HOMAK_H_host_q_pulls, 1);
-		tasklet_schedule(&hdev->again);
+		homak_later_queue(&hdev->again);
 	}
 }
