@@ -24,9 +24,11 @@ _PLACES = (
     ("abi/", f"{UAPI}/"),
     ("engine/", f"{MODULE}/engine/"),
     ("host/kernel/", f"{MODULE}/"),
+    ("tests/vm/kselftest/", f"{TESTS}/"),
 )
-# Files of the kernel that the first patch changes.
-HOOKED = ("net/Kconfig", "net/Makefile", "MAINTAINERS")
+# Files of the kernel that the series changes: the first patch all but the list of self-tests.
+_SELFTESTS = "tools/testing/selftests/Makefile"
+HOOKED = ("net/Kconfig", "net/Makefile", "MAINTAINERS", _SELFTESTS)
 _INCLUDED = re.compile(r'^#include "(\w+\.h)"', re.M)
 
 
@@ -60,6 +62,10 @@ def states(
             now |= _hooks(base, author)
         for name in patch.all_files():
             now[place(name)] = _text(name, root, interface)
+        if _SELFTESTS in base and f"{TESTS}/Makefile" in now:
+            now[_SELFTESTS] = _before(
+                base[_SELFTESTS], r"TARGETS \+= net/mptcp", "TARGETS += net/homa\n"
+            )
         there = patches[:number]
         now[f"{MODULE}/Makefile"] = makefile(there)
         now[f"{MODULE}/Kconfig"] = kconfig(there)

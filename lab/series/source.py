@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from pathlib import Path
 
@@ -23,7 +24,8 @@ _WANTED = (
 
 def debian() -> Path:
     """Those files of Debian's source of Linux 6.1, fetched (140 MB) once; Missing."""
-    return cache.entry(f"sources/{SERIES_NAME}", _fetch)
+    tag = hashlib.sha256(" ".join(_WANTED).encode()).hexdigest()[:8]
+    return cache.entry(f"sources/{SERIES_NAME}-{tag}", _fetch)
 
 
 def _fetch(into: Path) -> None:

@@ -23,7 +23,9 @@ FOLDERS = (
     "engine/wire/homa",
     "host/kernel",
 )
-_SUFFIXES = (".c", ".h", ".def", ".sh")
+_SUFFIXES = (".c", ".h", ".def")
+# Its tests for the kernel's own: all files of the folder.
+TESTS = "tests/vm/kselftest"
 _MOST = 15
 
 
@@ -74,12 +76,13 @@ class Table:
 
 
 def module_files(root: Path = ROOT) -> list[str]:
-    """All files that homa.ko can be built of, by their names."""
+    """All files that homa.ko can be built of, and its tests, by their names."""
     found = []
     for folder in FOLDERS:
         for path in (root / folder).rglob("*"):
             if path.is_file() and path.suffix in _SUFFIXES:
                 found.append(str(path.relative_to(root)))
+    found += [str(p.relative_to(root)) for p in (root / TESTS).glob("*") if p.is_file()]
     return sorted(found)
 
 

@@ -18,6 +18,7 @@ AUTHOR = "A Tester <tester@localhost>"
 BASE = {
     "net/Makefile": "obj-y := core/\n",
     "net/Kconfig": 'source "net/sctp/Kconfig"\nsource "net/rds/Kconfig"\n',
+    "tools/testing/selftests/Makefile": "TARGETS += net\nTARGETS += net/mptcp\n",
     "MAINTAINERS": "HID CORE LAYER\nM:\ta\n\nHOST AP DRIVER\nM:\tb\n\nHP BIOSCFG\nM:\tc\n",
 }
 
@@ -77,8 +78,8 @@ def test_table__options_only_of_a_module() -> None:
     assert linked < first
     with pytest.raises(LabError, match="has an option before there is a module"):
         text = changed("module = true\n", "").replace(
-            'subject = "net: homa: KUnit tests"',
-            'module = true\nsubject = "net: homa: KUnit tests"',
+            'subject = "net: homa: tests"',
+            'module = true\nsubject = "net: homa: tests"',
         )
         table.read(text=text)
 
@@ -124,6 +125,8 @@ def test_hooks__the_kernels_files_lead_to_the_module() -> None:
     first = states()[0]
     assert first["net/Makefile"].endswith("obj-$(CONFIG_HOMA)\t\t+= homa/\n")
     assert 'source "net/homa/Kconfig"\nsource "net/rds/Kconfig"\n' in first["net/Kconfig"]
+    targets = states()[-1]["tools/testing/selftests/Makefile"]
+    assert targets == "TARGETS += net\nTARGETS += net/homa\nTARGETS += net/mptcp\n"
     headings = re.findall(r"^(\S.*)\n[M]:", first["MAINTAINERS"], re.M)
     assert headings == sorted(headings) and "HOMA TRANSPORT PROTOCOL" in headings
 
