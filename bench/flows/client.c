@@ -2,7 +2,8 @@
 /*
  * Opens the connections, a limited number at a time, and runs the loop. The window opens a
  * while after all are established. A connection that ends is replaced, and counted unless
- * that was the plan.
+ * that was the plan. Marks say when the window opens and closes to an emulator that counts
+ * instructions (bench/kernel/insn_count.c); elsewhere they do nothing.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #include <netinet/tcp.h>
 
+#include "../kernel/mark.h"
 #include "requester.h"
 
 #define EVENTS 256
@@ -166,6 +168,7 @@ static uint64_t schedule(struct flows_client *client, uint64_t now)
 		client->measuring = true;
 		client->opens_ns = now;
 		client->interval_ns = now + FLOWS_INTERVAL_NS;
+		MARK(MARK_BEGIN);
 	}
 	due = client->measuring ? client->closes_ns : client->opens_ns;
 	if (due - now < sleep)
@@ -201,8 +204,10 @@ static int loop(struct flows_client *client)
 		if (!rc)
 			rc = open_more(client);
 		now = flows_now();
-		if (client->measuring && now >= client->closes_ns)
+		if (client->measuring && now >= client->closes_ns) {
+			MARK(MARK_END);
 			return 0;
+		}
 		if (rc)
 			return rc;
 		if (!client->opens_ns && now - began > client->config->timeout_ns)

@@ -5,15 +5,20 @@
  * Under -icount every run executes the same instructions, so the counts repeat
  * to the instruction and a change of one is seen.
  *
- *	-plugin insn_count.so,out=FILE[,profile=on]
+ *	-plugin insn_count.so,out=FILE[,profile=on][,programs=on]
  *
- * Each end mark appends to FILE a line
+ * Each end mark appends to FILE the lines
+ *	halt TIMES
  *	count KERNEL USER
+ * of which the first says how often the guest had nothing to do
  * and with profile=on before it, for each block of kernel code that ran since
  * the begin mark (blocks begin where jumps and calls lead to),
  *	block ADDRESS INSTRUCTIONS EXECUTIONS
  * and for each pair of a block that ends with a call and where it led to
  *	call FROM TO TIMES
+ * With programs=on there is, for each block of a program's code,
+ *	user ADDRESS INSTRUCTIONS EXECUTIONS
+ * Programs are told apart by their addresses, which the guest's kernel draws for each.
  * A block is counted whole when it is entered; one that faults on its way is
  * counted too long by a few instructions, in every run the same.
  */
@@ -51,7 +56,8 @@ static struct block *blocks[BUCKETS];
 static struct edge *edges[BUCKETS];
 static const struct block *caller;
 static uint64_t kernel, user, kernel_before, user_before;
-static bool profile;
+static uint64_t halts, halts_before;
+static bool profile, programs;
 static FILE *out;
 
 static uint32_t hash_of(uint64_t a)
@@ -121,7 +127,8 @@ static void on_begin(unsigned int vcpu, void *data)
 	(void)data;
 	kernel_before = kernel;
 	user_before = user;
-	if (!profile)
+	halts_before = halts;
+	if (!profile && !programs)
 		return;
 	for (uint32_t i = 0; i < BUCKETS; i++)
 		for (struct block *block = blocks[i]; block; block = block->next)
@@ -134,11 +141,11 @@ static void on_begin(unsigned int vcpu, void *data)
 static void write_profile(uint32_t i)
 {
 	for (const struct block *block = blocks[i]; block; block = block->next)
-		if (block->kernel && block->runs != block->before)
-			fprintf(out,
-				"block %" PRIx64 " %" PRIu32 " %" PRIu64 "\n",
-				block->address, block->insns,
-				block->runs - block->before);
+		if (block->runs != block->before &&
+		    (block->kernel ? profile : programs))
+			fprintf(out, "%s %" PRIx64 " %" PRIu32 " %" PRIu64 "\n",
+				block->kernel ? "block" : "user", block->address,
+				block->insns, block->runs - block->before);
 	for (const struct edge *edge = edges[i]; edge; edge = edge->next)
 		if (edge->from->kernel && edge->times)
 			fprintf(out, "call %" PRIx64 " %" PRIx64 " %" PRIu64 "\n",
@@ -150,11 +157,19 @@ static void on_end(unsigned int vcpu, void *data)
 {
 	(void)vcpu;
 	(void)data;
-	for (uint32_t i = 0; profile && i < BUCKETS; i++)
+	for (uint32_t i = 0; (profile || programs) && i < BUCKETS; i++)
 		write_profile(i);
+	fprintf(out, "halt %" PRIu64 "\n", halts - halts_before);
 	fprintf(out, "count %" PRIu64 " %" PRIu64 "\n", kernel - kernel_before,
 		user - user_before);
 	fflush(out);
+}
+
+static void on_halt(unsigned int vcpu, void *data)
+{
+	(void)vcpu;
+	(void)data;
+	halts++;
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -166,9 +181,15 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (profile && n)
 		block->ending = plugin_ending(tb, n);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, block);
-	for (size_t i = 0; i < n; i++)
-		plugin_watch_marks(qemu_plugin_tb_get_insn(tb, i), on_begin,
-				   on_end);
+	for (size_t i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		plugin_watch_marks(insn, on_begin, on_end);
+		if (plugin_is_halt(insn))
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_halt,
+							       NO_REGISTERS,
+							       NULL);
+	}
 }
 
 EXPORTED int qemu_plugin_install(qemu_plugin_id_t id,
@@ -183,6 +204,8 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id,
 			path = argv[i] + 4;
 		} else if (!strcmp(argv[i], "profile=on")) {
 			profile = true;
+		} else if (!strcmp(argv[i], "programs=on")) {
+			programs = true;
 		} else {
 			fprintf(stderr, "insn_count: unknown argument '%s'\n",
 				argv[i]);

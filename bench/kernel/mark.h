@@ -15,11 +15,15 @@
 #define MARK_BEGIN 1
 #define MARK_END 2
 
+#ifdef __x86_64__
 #define MARK(kind)                                             \
 	__asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, %c0, " \
 			 "0x6d, 0x6f, 0x48"                    \
 			 :                                     \
 			 : "i"(kind)                           \
 			 : "memory")
+#else
+#define MARK(kind) ((void)0)
+#endif
 
 #endif

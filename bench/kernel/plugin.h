@@ -111,6 +111,14 @@ static inline enum ending plugin_ending(struct qemu_plugin_tb *tb, size_t insns)
 	return ENDS_OTHERWISE;
 }
 
+/* Returns whether this instruction stops the processor until there is an interrupt. */
+static inline bool plugin_is_halt(const struct qemu_plugin_insn *insn)
+{
+	unsigned char bytes[MARK_SIZE];
+
+	return plugin_bytes(insn, bytes) == 1 && bytes[0] == 0xf4;
+}
+
 /* Returns the number of the mark that this instruction is; 0: it is no mark. */
 static inline int plugin_mark(const struct qemu_plugin_insn *insn)
 {

@@ -102,14 +102,16 @@ def tas(
 @app.command()
 def kernel(
     part: str = typer.Argument(
-        "", metavar="icount|profile|rtt|rate|bulk|w4|streams|cores", help="What is measured."
+        "",
+        metavar="icount|profile|rtt|rate|bulk|w4|streams|cores|tcp-instructions",
+        help="What is measured.",
     ),
     kernel_name: str = typer.Option(
         "", "--kernel", help="Which Linux: 6.1, for streams 6.12.", show_default=False
     ),
     rounds: Optional[int] = typer.Option(
         None,
-        help="Rounds; every configuration runs once in each. 5, for streams 1.",
+        help="Rounds; every configuration runs once in each. 5, for streams 1, for tcp-instructions 3.",
         show_default=False,
     ),
     seconds: float = SECONDS,
@@ -119,7 +121,7 @@ def kernel(
     cases: str = typer.Option(
         "", help="profile: which cases, e.g. tcp_1,homa_poll_16.", show_default=False
     ),
-    top: int = typer.Option(30, help="profile, cores: how many functions."),
+    top: int = typer.Option(30, help="profile, cores, tcp-instructions: how many functions."),
     cpus: str = typer.Option("", help="cores: with how many CPUs, e.g. 1,2,4,8."),
     count: int = typer.Option(0, help="cores: RPCs of each client; 0 is 300."),
     module: Optional[Path] = typer.Option(
@@ -132,6 +134,8 @@ def kernel(
 
     icount counts kernel instructions per RPC, profile says in which functions they are,
     cores what CPUs do to each other: locks, and cache lines that go from one to another.
+    tcp-instructions is without the module: all instructions of the machine for an echo over
+    the kernel's TCP, and over homad's.
     """
     from lab.vm.bench import cli
 

@@ -13,7 +13,7 @@ import pytest
 
 from lab.targets import ratchet
 from lab.vm import Kernel
-from lab.vm.bench import cores, counting, profile, timing
+from lab.vm.bench import cores, counting, profile, tcp_echo, timing
 from lab.vm.bench.counting import Counts
 from lab.vm.bench.programs import bench_program
 
@@ -152,3 +152,31 @@ def test_program__its_server_has_ended_before_it() -> None:
     net = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]
     bench = [*net, str(bench_program()), "--count", "10", "--warmup", "0"]
     subprocess.run([sys.executable, "-c", LEFT, *bench], check=True, timeout=600)
+
+
+@pytest.mark.long
+def test_tcp_instructions__all_are_counted_and_known(counted: Kernel) -> None:
+    found = tcp_echo.measure(counted, 1, 0.1)
+    assert [one.way for one in found.found] == list(tcp_echo.WAYS)
+    for one in found.found:
+        places = found.programs.by_place(one.section.programs, one.mappings)
+        roles = {place.role for place, n in places.items() if n > 50 * one.requests}
+        daemons = {f"homad-{side}" for side in tcp_echo.WAYS[one.way].split()}
+        assert roles - {"others"} == {"client", "server"} | daemons
+        assert sum(places.values()) == one.section.user
+        others = sum(n for place, n in places.items() if place.role == "others")
+        assert others < 0.05 * (one.section.user + one.section.kernel)
+        assert one.requests > 300 and one.section.halts == 0
+    for way in ("homad", "server"):
+        assert 0.1 < found.ratios(way)[0] < 3
+
+
+@pytest.mark.long
+def test_tcp_instructions__a_guest_that_sleeps_is_noticed(
+    counted: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tcp_echo._FUNCTIONS.replace("--duration", "--rate 1000 --duration")
+    monkeypatch.setattr(tcp_echo, "_FUNCTIONS", slow)
+    monkeypatch.setattr(tcp_echo, "WAYS", {"kernel": ""})
+    (one,) = tcp_echo.measure(counted, 1, 1.0).found
+    assert one.section.halts > 50

@@ -11,7 +11,7 @@ from lab.errors import LabError, UsageError
 from lab.vm import NAMES, Kernel, VmError, prepare
 from lab.vm.bench import hosts
 
-PARTS = ("icount", "profile", "rtt", "rate", "bulk", "w4", "streams", "cores")
+PARTS = ("icount", "profile", "rtt", "rate", "bulk", "w4", "streams", "cores", "tcp-instructions")
 # The oldest has no hook that gives programs streams.
 _STREAMS_KERNEL = "6.12"
 
@@ -40,8 +40,8 @@ class Wish:
 
 def rounds_of(part: str) -> int:
     """How many rounds a part has unless somebody says another number: one of streams takes as long as
-    five of others."""
-    return 1 if part == "streams" else 5
+    five of others, and those of counted instructions differ little."""
+    return {"streams": 1, "tcp-instructions": 3}.get(part, 5)
 
 
 def check(wish: Wish) -> None:
@@ -50,6 +50,8 @@ def check(wish: Wish) -> None:
         raise UsageError(f"./homa bench kernel {wish.part or '...'}: use {', '.join(PARTS)}")
     if wish.part == "streams" and (wish.no_module or wish.kernel == "6.1"):
         raise UsageError("streams: needs the module, and Linux 6.12 or newer")
+    if wish.part == "tcp-instructions" and (wish.module or wish.offloads):
+        raise UsageError("tcp-instructions: is without the module, and leaves offloads as they are")
     _check_cores(wish)
     if wish.kernel and wish.kernel not in NAMES:
         raise UsageError(f"--kernel {wish.kernel}: known are {', '.join(NAMES)}")
@@ -75,7 +77,7 @@ def _check_cores(wish: Wish) -> None:
 
 def main(wish: Wish) -> dict[str, object]:
     """Measure, print, and give the document for --json."""
-    from lab.vm.bench import report_cores, report_counts, report_streams, report_times
+    from lab.vm.bench import report_cores, report_counts, report_streams, report_tcp, report_times
 
     shows: dict[str, Callable[[Wish, Kernel, Path | None], dict[str, object]]] = {
         "icount": report_counts.icount,
@@ -86,11 +88,13 @@ def main(wish: Wish) -> dict[str, object]:
         "w4": report_times.show_w4,
         "streams": report_streams.show,
         "cores": report_cores.show,
+        "tcp-instructions": report_tcp.show,
     }
     try:
         oldest = _STREAMS_KERNEL if wish.part == "streams" else "6.1"
         kernel = prepare(wish.kernel or oldest)
-        module = None if wish.no_module else hosts.module_for(kernel, wish.module)
+        without = wish.no_module or wish.part == "tcp-instructions"
+        module = None if without else hosts.module_for(kernel, wish.module)
         return {
             "what": wish.part,
             "kernel": kernel.release,

@@ -19,13 +19,16 @@ from lab.vm.bench.symbols import Function, Symbols
 
 @dataclass
 class Section:
-    """What the plugin wrote for one measured part."""
+    """What the plugin wrote for one measured part: instructions, and blocks of code with their length and
+    executions, of the kernel and of programs. `halts`: how often the guest had nothing to do."""
 
     rpcs: int = 1
     kernel: int = 0
     user: int = 0
     blocks: list[tuple[int, int, int]] = field(default_factory=list)
     calls: list[tuple[int, int, int]] = field(default_factory=list)
+    programs: list[tuple[int, int, int]] = field(default_factory=list)
+    halts: int = 0
 
 
 def sections(lines: Iterable[str]) -> Iterator[Section]:
@@ -37,6 +40,10 @@ def sections(lines: Iterable[str]) -> Iterator[Section]:
             section.blocks.append((int(words[0], 16), int(words[1]), int(words[2])))
         elif kind == "call":
             section.calls.append((int(words[0], 16), int(words[1], 16), int(words[2])))
+        elif kind == "user":
+            section.programs.append((int(words[0], 16), int(words[1]), int(words[2])))
+        elif kind == "halt":
+            section.halts = int(words[0])
         elif kind == "count":
             section.kernel, section.user = int(words[0]), int(words[1])
             yield section
