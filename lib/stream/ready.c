@@ -27,8 +27,8 @@ static unsigned int listener_ready(struct homa_stream *listener)
 {
 	unsigned int ready = 0;
 
-	if (!__atomic_load_n(&listener->waiting, __ATOMIC_ACQUIRE) &&
-	    !__atomic_load_n(&listener->offered, __ATOMIC_ACQUIRE))
+	/* What is offered may have been taken by others. */
+	if (!__atomic_load_n(&listener->waiting, __ATOMIC_ACQUIRE))
 		homa_streams_look(listener->ctx);
 	if (__atomic_load_n(&listener->waiting, __ATOMIC_ACQUIRE) ||
 	    __atomic_load_n(&listener->offered, __ATOMIC_ACQUIRE))

@@ -292,6 +292,31 @@ def test_listener__who_asks_gets_it(hosts: tuple[Host, Host]) -> None:
             eventually(lambda: bool(stream.state & HAS_END))
 
 
+def test_listener__all_hear_when_none_is_left(hosts: tuple[Host, Host]) -> None:
+    """Of two connections one is left, and nobody hears of that; then none, and both do, who took it after that."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            number = first.listen("0.0.0.0", PORT)
+        answer, pipe = share(first)
+        assert join(second, answer.ip).total == 1
+        os.close(pipe)
+        said(second, LISTENING)
+        with closing(kernel_client(hosts[1], hosts[0].v4)):
+            said(first, WAITING)
+            said(second, WAITING)
+            with closing(kernel_client(hosts[1], hosts[0].v4)):
+                first.command(ACCEPT, number)
+                assert said(first, ACCEPTED)[2] is not None
+                first.command(ACCEPT, number)
+                assert said(first, ACCEPTED)[2] is not None
+                assert said(first, NOTHING)[3] == number
+                assert said(second, NOTHING)[3] == second.listening
+                assert not [event for event in first.unread + second.unread if event[0] == NOTHING]
+        with closing(kernel_client(hosts[1], hosts[0].v4)):
+            said(first, WAITING)
+            said(second, WAITING)
+
+
 def test_listener__goes_on_with_who_is_left(hosts: tuple[Host, Host]) -> None:
     """Its first holder ends, with a connection that nobody had taken yet."""
     with attached(hosts[0]) as first, attached(hosts[0]) as second:

@@ -462,7 +462,8 @@ const char *homad_stream_commands(struct homad_thread *t,
 	*done = 0;
 	if (unlikely(!homa_list_empty(&s->news) ||
 		     !homa_list_empty(&s->alias_news) ||
-		     !homa_list_empty(&s->hold_news)))
+		     !homa_list_empty(&s->hold_news) ||
+		     !homa_list_empty(&s->emptied)))
 		homad_streams_touch(t, s);
 	if (!n)
 		return NULL;

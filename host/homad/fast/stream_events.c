@@ -241,6 +241,20 @@ HOMA_RARE static void deliver_shared(struct homad_streams *s)
 	}
 }
 
+/* Tells of listeners at which no connection waits any more, behind the connections that were taken
+ * there: an application that hears that there is none does not wait for one. */
+HOMA_RARE static void deliver_emptied(struct homad_streams *s)
+{
+	struct homa_list *node;
+
+	while (homa_list_empty(&s->news) &&
+	       (node = homa_list_first(&s->emptied)) && has_room(s)) {
+		homa_list_del(node);
+		put_named(s, HOMA_STREAM_NOTHING, 0, 0,
+			  homa_container_of(node, struct homad_hold, emptied)->number);
+	}
+}
+
 /* Events that find no room are tried again when the rings are looked at. */
 static void deliver(struct homad_thread *t, struct homad_streams *s)
 {
@@ -260,6 +274,8 @@ static void deliver(struct homad_thread *t, struct homad_streams *s)
 		if (!stream->news)
 			homa_list_del(&stream->pending);
 	}
+	if (unlikely(!homa_list_empty(&s->emptied)))
+		deliver_emptied(s);
 	if (s->tail != s->told) {
 		__atomic_store_n(&s->area->event.tail, s->tail, __ATOMIC_RELEASE);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -295,7 +311,8 @@ bool homad_streams_untold(const struct homad_streams *s)
 {
 	return (s->stuck || s->unjoined || !homa_list_empty(&s->news) ||
 		!homa_list_empty(&s->alias_news) ||
-		!homa_list_empty(&s->hold_news)) &&
+		!homa_list_empty(&s->hold_news) ||
+		!homa_list_empty(&s->emptied)) &&
 	       has_room(s);
 }
 

@@ -23,6 +23,7 @@ void homad_hold_begin(struct homad_hold *hold, struct homad_streams *s,
 	hold->number = ++s->listened;
 	hold->joined = hold->told = hold->waiting = false;
 	homa_list_init(&hold->pending);
+	homa_list_init(&hold->emptied);
 	homa_list_add_tail(&listener->holds, &hold->of_listener);
 	homa_list_add_tail(&s->holding, &hold->of_holder);
 	s->num_holding++;
@@ -102,6 +103,7 @@ void homad_hold_leave(struct homad_thread *t, struct homad_hold *hold)
 	homa_list_del(&hold->of_listener);
 	homa_list_del(&hold->of_holder);
 	homa_list_del(&hold->pending);
+	homa_list_del(&hold->emptied);
 	hold->s->num_holding--;
 	hold->listener = NULL;
 	if (hold->taken)
@@ -173,6 +175,7 @@ int homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 		return 0;
 	}
 	hold->told = false;
+	homa_list_del(&hold->emptied);
 	return -ENOENT;
 }
 

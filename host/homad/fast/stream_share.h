@@ -49,8 +49,8 @@ struct homad_hold {
 	/* True until the holder is told that it has the listener, by an event that contains
 	 * @name. */
 	bool joined;
-	/* True from when the holder is told that connections wait until it asks for one and
-	 * gets none. */
+	/* True from when the holder is told that connections wait until it is told that none
+	 * does. */
 	bool told;
 	/* True while the holder is to be told that connections wait. */
 	bool waiting;
@@ -61,8 +61,9 @@ struct homad_hold {
 	bool taken;
 	/* @of_listener and @of_holder link it into homad_tcp_listener.holds and
 	 * homad_streams.holding; @pending links it into homad_streams.hold_news while there
-	 * is news. */
-	struct homa_list of_listener, of_holder, pending;
+	 * is news; @emptied, into homad_streams.emptied while the holder is to be told that no
+	 * connection waits any more. */
+	struct homa_list of_listener, of_holder, pending, emptied;
 };
 
 /** struct homad_ticket - what a process shares with its child */

@@ -330,7 +330,7 @@ bool homad_listener_shared(const struct homad_tcp_listener *listener)
 }
 
 /* Tells each holder of the listener once that a connection waits; it is told again after it
- * has found none. */
+ * was told that none does. */
 static void offer(struct homad_thread *t, struct homad_tcp_listener *listener)
 {
 	struct homa_list *node;
@@ -342,7 +342,27 @@ static void offer(struct homad_thread *t, struct homad_tcp_listener *listener)
 		if (hold->told)
 			continue;
 		hold->told = hold->waiting = true;
+		homa_list_del(&hold->emptied);
 		homad_hold_news(t, hold);
+	}
+}
+
+/* Tells the holders that know of connections which wait at the listener that none does any more.
+ * Without this one would find the listener readable until it asks in vain, and who asks only
+ * when it is readable, and waits then, would sleep where it did not mean to. */
+static void withdraw(struct homad_thread *t, struct homad_tcp_listener *listener)
+{
+	struct homa_list *node;
+
+	homa_list_for_each(node, &listener->holds) {
+		struct homad_hold *hold =
+			homa_container_of(node, struct homad_hold, of_listener);
+
+		if (likely(!hold->told))
+			continue;
+		hold->told = hold->waiting = false;
+		homa_list_add_tail(&hold->s->emptied, &hold->emptied);
+		homad_streams_touch(t, hold->s);
 	}
 }
 
@@ -435,6 +455,8 @@ void homad_listener_accept(struct homad_thread *t,
 	accept_from(t, listener, true);
 	if (!listener->loopback)
 		accept_from(t, listener, false);
+	if (homa_list_empty(&listener->parked))
+		withdraw(t, listener);
 }
 
 void homad_listeners_accept(struct homad_thread *t)
@@ -501,6 +523,7 @@ int homad_streams_begin(struct homad_thread *t, void *arg)
 	homa_list_init(&s->alias_news);
 	homa_list_init(&s->holding);
 	homa_list_init(&s->hold_news);
+	homa_list_init(&s->emptied);
 	homa_list_init(&s->touched);
 	open->app->streams = s;
 	homad_now(t);

@@ -100,8 +100,9 @@ struct homad_streams {
 	 * news. */
 	struct homa_list aliases, alias_news;
 	u32 num_aliases;
-	/* @holding: its @num_holding listeners, struct homad_hold. @hold_news: those with news. */
-	struct homa_list holding, hold_news;
+	/* @holding: its @num_holding listeners, struct homad_hold. @hold_news: those with news.
+	 * @emptied: those at which no connection waits any more. */
+	struct homa_list holding, hold_news, emptied;
 	u32 num_holding;
 	/* Memory for listeners that other processes pass to it: struct homad_hold without one. */
 	struct homa_list idle_holds;

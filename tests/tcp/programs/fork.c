@@ -423,11 +423,63 @@ static void fork_in_send__server(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* Does the listener stop to be readable? homad tells others than who has taken the connection a
+ * moment later, the kernel at once. */
+static void becomes_quiet(int listener)
+{
+	struct pollfd waits = { .fd = listener, .events = POLLIN };
+	unsigned int tries = TCP_PATIENCE / 2;
+
+	while (MUST(poll(&waits, 1, 0)) && --tries)
+		usleep(2000);
+	SAME(waits.revents, 0);
+}
+
+/* Who has taken the only connection does not find the listener readable any more, nor does the
+ * other process, which had found it readable, too. */
+static void fork_takes_last__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), ready[2], taken[2], fd;
+	struct pollfd waits = { .fd = listener, .events = POLLIN };
+	pid_t child;
+	char byte;
+
+	MUST(pipe(ready));
+	MUST(pipe(taken));
+	child = (pid_t)MUST(fork());
+	if (!child) {
+		SAME(poll(&waits, 1, TCP_PATIENCE), 1);
+		SAME(write(ready[1], "", 1), 1);
+		SAME(read(taken[0], &byte, 1), 1);
+		becomes_quiet(listener);
+		_exit(0);
+	}
+	tcp_ready();
+	SAME(poll(&waits, 1, TCP_PATIENCE), 1);
+	SAME(read(ready[0], &byte, 1), 1);
+	fd = tcp_accept(listener);
+	becomes_quiet(listener);
+	SAME(write(taken[1], "", 1), 1);
+	tcp_child_ended(child);
+	becomes_quiet(listener);
+	tcp_echo(fd);
+	tcp_close(listener);
+}
+
+#define fork_takes_last__client one__client
+
 const struct tcp_case tcp_fork_cases[] = {
-	TCP_CASE(fork_before_accept),	TCP_CASE(fork_outlives_parent),
-	TCP_CASE(fork_outlives_child),	TCP_CASE(fork_both_write),
-	TCP_CASE(fork_shuts),		TCP_CASE(fork_twice),
-	TCP_CASE(fork_in_send),		TCP_CASE(fork_agrees),
-	TCP_CASE(fork_agrees_listener), TCP_CASE(fork_shuts_read),
-	TCP_CASE(fork_shuts_write),	{ 0 },
+	TCP_CASE(fork_before_accept),
+	TCP_CASE(fork_outlives_parent),
+	TCP_CASE(fork_outlives_child),
+	TCP_CASE(fork_both_write),
+	TCP_CASE(fork_shuts),
+	TCP_CASE(fork_twice),
+	TCP_CASE(fork_in_send),
+	TCP_CASE(fork_agrees),
+	TCP_CASE(fork_agrees_listener),
+	TCP_CASE(fork_shuts_read),
+	TCP_CASE(fork_shuts_write),
+	TCP_CASE(fork_takes_last),
+	{ 0 },
 };
