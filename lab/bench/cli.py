@@ -91,7 +91,17 @@ def tas(
     without offloads), kv (a key-value store), kv-hot (the same, all requests for one key), pipeline
     (tuples through stages of programs), incast (what each of many connections gets in 100 ms),
     one-host and one-host-bulk (two programs of one host: redis, echo, one stream).
+
+    By itself, not with others: beside (short RPCs of Homa while one connection takes all that it
+    can get; points veth, 1000).
     """
+    if rows == "beside":
+        from lab.bench import tas_beside
+
+        links = tas_beside.check(points, rounds, seconds)
+        check_output(json_file, "--json")
+        tas_beside.main(links, rounds, seconds, json_file)
+        return
     from lab.bench import tas as run
 
     chosen = run.check(rows, points, rounds, seconds)
