@@ -20,6 +20,7 @@ PYTHON = "/usr/bin/python3"
 MODULES = (
     *("test_socket", "test_asyncio", "test_ssl", "test_selectors", "test_httplib"),
     *("test_ftplib", "test_socketserver", "test_xmlrpc", "test_urllib2_localnet"),
+    *("test_multiprocessing_fork", "test_multiprocessing_forkserver", "test_multiprocessing_spawn"),
 )
 PAIRS = ("openssl",)
 SUITES = (*MODULES, *PAIRS)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import unittest
+from collections.abc import Iterator
 from typing import TextIO
 
 from test import support
@@ -50,13 +51,27 @@ class Lines(unittest.TextTestResult):
             self._say(test, "failed")
 
 
+# In a virtual machine these wait for a host that never answers, with any TCP.
+SKIPPED = ("VSOCK",)
+
+
+def chosen(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
+    """The tests of a module without those that say nothing of TCP and may never end."""
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from chosen(test)
+        elif not any(word in test.id() for word in SKIPPED):
+            yield test
+
+
 def main() -> int:
     module, path = sys.argv[1:3]
     support.use_resources = ["network"]  # sockets; there is no Internet in a namespace
     support.verbose = True
     with open(path, "w", encoding="utf-8") as out:
         Lines.out = out
-        suite = unittest.defaultTestLoader.loadTestsFromName(f"test.{module}")
+        found = unittest.defaultTestLoader.loadTestsFromName(f"test.{module}")
+        suite = unittest.TestSuite(chosen(found))
         unittest.TextTestRunner(verbosity=2, resultclass=Lines).run(suite)
     return 0
 
