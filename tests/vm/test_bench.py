@@ -160,7 +160,7 @@ def test_tcp_instructions__all_are_counted_and_known(counted: Kernel) -> None:
     assert [one.way for one in found.found] == list(tcp_echo.WAYS)
     for one in found.found:
         places = found.programs.by_place(one.section.programs, one.mappings)
-        roles = {place.role for place, n in places.items() if n > 50 * one.requests}
+        roles = {place.role for place, n in places.items() if n > 10 * one.requests}
         daemons = {f"homad-{side}" for side in tcp_echo.WAYS[one.way].split()}
         assert roles - {"others"} == {"client", "server"} | daemons
         assert sum(places.values()) == one.section.user
