@@ -31,10 +31,10 @@ module prove_segment
     input logic [7:0] at,
     input logic [16:0] bytes
 );
-  localparam int SLOWEST = 54;             // 48 halfwords of IPv4's header are the most by far
+  localparam int SLOWEST = 59;             // 48 halfwords of IPv4's header are the most by far
   localparam int HEADER = DATA_HDR;
-  localparam logic [2:0] HEAD = 0, SUM = 1, PLAN = 2, WRITE = 3, PASS = 4, REST = 5, DRAIN = 6,
-                         DONE = 7;         // as in homa_segment
+  localparam logic [3:0] HEAD = 0, SUM = 1, PLAN = 2, WRITE = 3, PASS = 4, REST = 5, DRAIN = 6,
+                         DONE = 7, CHECK = 8;  // as in homa_segment
 
   homa_meta_t s_meta;
   always_comb begin
@@ -50,8 +50,14 @@ module prove_segment
   end
 
   logic s_ready, m_valid, m_last, m_abort, c_valid;
-  logic [511:0] m_data;
+  logic [511:0] m_raw;
+  logic [1023:0] m_pair;
   logic [63:0] m_keep;
+  logic [5:0] m_turn, m_head;
+  logic [7:0] m_ip, m_homa;
+  logic m_whole, m_replace, packet_v4, packet_udp;
+  logic [15:0] packet_length, packet_id, packet_checksum, packet_udp_length;
+  logic [31:0] packet_offset;
   logic [1:0] c_tag, c_status;
   logic [15:0] c_packets;
   homa_segment #(.WIDTH(512), .TAG_BITS(2), .LONGEST(LONGEST)) segment (
@@ -165,17 +171,28 @@ module prove_segment
     end
 
   // What holds inside, without which the rest cannot be shown to hold for ever.
-  wire [2:0] state = segment.state;
+  wire [3:0] state = segment.state;
   wire plans = state == SUM || state == PLAN || state == WRITE;
   wire [16:0] seg = {1'b0, of_frame[17:2]};
   wire [16:0] part = rest < seg ? rest : seg;  // bytes of the message in this packet
+  wire [16:0] next = segment.left < seg ? segment.left : seg;  // and in the one to be planned
   wire [7:0] sums = segment.sum_at - segment.l3_at;
   wire [7:0] halves = segment.homa_at - (segment.udp ? 8'd4 : 8'd0) - segment.l3_at;
   wire [11:0] window = {11'd0, segment.have_cur} + {11'd0, segment.have_nxt};
+  // Of the packet that is written: its place in the frame, and the rows of what a beat needs.
+  wire [17:0] base = segment.base - {1'b0, seg};
+  wire [17:0] last = {9'd0, hdr} + {1'b0, part} - 18'd1;
+  wire [17:0] from = {segment.x, 6'd0}, to = segment.ends ? last : from + 18'd63;
+  wire [17:0] body = base + {9'd0, hdr};
+  wire [11:0] first_row = 12'((base + from > body ? base + from : body) >> 6);
+  wire [11:0] last_row = 12'((base + to) >> 6);
+  wire [6:0] of_body = {1'b0, base[5:0]} + {1'b0, hdr[5:0]};
+  wire [6:0] of_last = {1'b0, base[5:0]} + {1'b0, last[5:0]};
   always_comb
     if (begun && !rst) begin
       // Where a frame is in its life.
       assert (busy == !(state == HEAD && segment.got == 0));
+      assert (state <= CHECK);
       if (!busy) assert (!amid && open == 0 && !segment.cut);
       if (state == HEAD) assert (!segment.ended && !segment.cut && segment.got < 3);
       if (busy) begin
@@ -187,42 +204,85 @@ module prove_segment
       if (state == HEAD && busy) assert (amid && !met && beats == {10'd0, segment.got[1:0]});
       if (state == HEAD && busy) assert (packets == 0 && open == 0);
       if (state == REST || state == DRAIN) assert (amid);
-      if (plans || state == PASS || state == REST) assert (segment.status == DONE_SENT);
+      if (plans || state == CHECK || state == PASS || state == REST)
+        assert (segment.status == DONE_SENT);
       if (segment.cut) assert (split && bad && !amid);
-      if (segment.cut) assert (state == PLAN || state == WRITE || state == DONE);
+      if (segment.cut) assert (state == CHECK || state == PLAN || state == WRITE || state == DONE);
       // A frame that passes.
       if (state == PASS || state == REST) begin
         assert (!split && packets == 0);
-        assert (segment.x <= LONGEST / 64 && segment.x == {10'd0, open});
+        assert (segment.x <= LONGEST / 64 && segment.x == {4'd0, open});
+        assert (segment.full == (segment.x == LONGEST / 64));
       end
-      if (state == PASS) assert (segment.x < {6'd0, segment.got});
+      if (state == PASS) assert (segment.x < segment.got);
       // What was said of one that does not.
-      if (plans) begin
-        assert (split && decoded && seg != 0 && rest != 0 && (known || !amid));
-        assert (segment.hdr == hdr && hdr <= 192 - 80 + HEADER && !hdr[0]);
+      if (state == CHECK) begin
+        assert (split && (known || !amid) && packets == 0 && open == 0 && segment.base == 0);
+        assert (beats == segment.got && segment.settle != 0 && !segment.have_cur);
+        assert (segment.sum_at == segment.l3_at);
+      end
+      if (plans) assert (segment.fine && seg != 0 && rest != 0);
+      if (plans || (state == CHECK && segment.fine)) begin
+        assert (split && decoded && rest != 0 && (known || !amid));
+        assert (segment.hdr == hdr && hdr <= 192 - 80 + HEADER && hdr >= 90 && !hdr[0]);
         assert ({segment.homa_at, 1'b0} + HEADER[8:0] == hdr);
         assert ({1'b0, packets} + rest < MOST);
-        assert (segment.base < MOST && end_ > {9'd0, hdr} && end_ - {9'd0, hdr} < MOST);
+        assert (end_ > {9'd0, hdr} && end_ - {9'd0, hdr} < MOST);
         assert (segment.l3_at == 7 || segment.l3_at == 9);
-        assert ({9'd0, hdr} + {1'b0, part} <= LONGEST);
         assert (amid || segment.cut || (!bad && {beats[11:0], 6'd0} >= end_));
         if (segment.v4) assert (halves >= 10 && halves <= 49);
+        if (state != CHECK || segment.settle <= 2)
+          assert (segment.sum_last == segment.l3_at + halves - 8'd1);
       end
-      if (state == SUM) assert (segment.v4 && sums < halves);
+      if (plans) assert ({9'd0, hdr} + {1'b0, part} <= LONGEST);
+      if (state == SUM) assert (segment.v4 && sums < halves && !segment.cut);
+      // What the next packet has, once the steps are done.
+      if (plans || state == CHECK) begin
+        if (segment.settle <= 2) begin
+          assert (segment.plan_part == next && segment.plan_all == (segment.left <= seg));
+          assert (segment.plan_less == segment.hdr - 9'd1);
+        end
+        if (segment.settle <= 1)
+          assert (segment.plan_end == {9'd0, segment.hdr - 9'd1} + {1'b0, next});
+      end
+      if (state == CHECK || state == SUM || state == PLAN)
+        if (state != CHECK || segment.fine) begin
+          assert (segment.left == rest && segment.base + {9'd0, hdr} + {1'b0, rest} == end_);
+          assert (open == 0 && segment.base < MOST);
+        end
       // Which bytes of it are where.
-      if (state == SUM || state == PLAN) begin
-        assert (segment.left == rest && segment.base + {9'd0, hdr} + {1'b0, rest} == end_);
-        assert (segment.win == 12'((segment.base + {9'd0, hdr}) >> 6) && open == 0);
+      if (state == CHECK && segment.fine) begin
+        assert (segment.fetch == {9'd0, hdr[8:6]} && !segment.have_nxt);
+        if (!segment.cut) assert ({beats[11:0], 6'd0} >= {9'd0, hdr});
       end
+      if (state == SUM || state == PLAN)
+        assert (segment.fetch == 12'((segment.base + {9'd0, hdr}) >> 6) + window);
       if (state == WRITE) begin
-        assert (segment.left == rest - part && segment.total == {9'd0, hdr} + {1'b0, part});
-        assert (segment.base + {9'd0, hdr} + {1'b0, rest} == end_);
-        assert (segment.x[5:0] == 0 && segment.x[13:6] == open && segment.x < segment.total);
-        assert (segment.win == segment.first_beat);
+        assert (base < MOST && base + {9'd0, hdr} + {1'b0, rest} == end_);
+        assert (segment.left == rest - part && segment.last_packet == (segment.left == 0));
+        assert ({segment.end_row, segment.end_lane} == last);
+        assert (segment.x == {4'd0, open} && segment.x <= segment.end_row);
+        assert (segment.head_only == (from + 18'd64 <= {9'd0, hdr}));
+        assert (segment.mixed == (!segment.head_only && from < {9'd0, hdr}));
+        assert (segment.ends == (segment.x == segment.end_row));
+        assert (segment.aligned == !(segment.mixed && of_body[6]));
+        if (!segment.head_only)
+          assert (segment.two == (segment.aligned && (segment.ends ? of_last[6] : base[5:0] != 0)));
+        assert (segment.slides == (!segment.head_only && segment.aligned &&
+                                   (!segment.ends || of_last >= 63)));
+        assert (segment.turn == base[5:0] && segment.turns == (base[5:0] != 0));
+        assert (segment.body_above == of_body[6] && segment.end_above == of_last[6]);
+        assert (segment.next_above == (of_last >= 63));
+        assert (segment.fetch == first_row + window);
+        // What is written is there.
+        if (m_valid && !segment.head_only) begin
+          assert (segment.have_cur && last_row - first_row < window);
+          assert (segment.aligned == (12'((base + from) >> 6) == first_row));
+        end
       end
       if (plans) begin
         assert (!segment.have_nxt || segment.have_cur);
-        assert (segment.fetch == segment.win + window);
+        assert (segment.from_kept == (segment.fetch < segment.got));
         assert (beats == (segment.fetch > segment.got ? segment.fetch : segment.got));
       end
       // The end.
@@ -232,10 +292,11 @@ module prove_segment
         if (segment.status == DONE_REFUSED) assert (packets == 0);
       end
       // How long nothing has moved.
-      if (state == SUM) assert (still <= sums);
-      if (state == PLAN) assert (still <= 49);
-      if (state == WRITE) assert (still <= 50 + window);
-      if (state == DRAIN) assert (still <= 1);
+      if (state == CHECK) assert (still + {4'd0, segment.settle} <= 3);
+      if (state == SUM) assert (still <= 3 + sums);
+      if (state == PLAN) assert (still + {4'd0, segment.settle} <= 54);
+      if (state == WRITE) assert (still <= 55 + window);
+      if (state == DRAIN) assert (still <= 3);
       if (state == HEAD || state == PASS || state == REST) assert (still == 0);
     end
 endmodule

@@ -5,11 +5,13 @@
 // no gaps, whatever its source does.
 module homa_frame_fifo #(
     parameter int WIDTH = 512,
-    parameter int DEPTH_BITS = 9  // log2 of the beats that it holds
+    parameter int DEPTH_BITS = 9,  // log2 of the beats that it holds
+    parameter int ROOM = 1         // beats, for s_room
 ) (
     input logic clk,
     input logic rst,
 
+    output logic s_room,  // two cycles ago there was room for ROOM beats; a register
     input logic s_valid,
     output logic s_ready,
     input logic [WIDTH-1:0] s_data,
@@ -33,27 +35,33 @@ module homa_frame_fifo #(
 
   wire full = write_at[DEPTH_BITS] != read_at[DEPTH_BITS] &&
               write_at[DEPTH_BITS-1:0] == read_at[DEPTH_BITS-1:0];
+  logic [DEPTH_BITS:0] held;  // beats, a cycle ago
   wire push = s_valid && s_ready;
-  wire pop = (!head_valid || m_ready) && read_at != ended_at;
+  // A memory's output is late in its cycle, so it has a register behind it.
+  wire move = !m_valid || m_ready;
+  wire pop = (!head_valid || move) && read_at != ended_at;
   assign s_ready = !full;
 
   always_ff @(posedge clk) begin
     if (push) memory[write_at[DEPTH_BITS-1:0]] <= {s_last, s_keep, s_data};
     if (pop) head <= memory[read_at[DEPTH_BITS-1:0]];
+    if (move) {m_last, m_keep, m_data} <= head;
+    held <= write_at - read_at;
+    s_room <= !rst && 32'(held) <= (1 << DEPTH_BITS) - ROOM;
     if (rst) begin
+      held <= 0;
       write_at <= 0;
       ended_at <= 0;
       read_at <= 0;
       head_valid <= 0;
+      m_valid <= 0;
     end else begin
       if (s_abort) write_at <= ended_at;
       else if (push) write_at <= write_at + 1;
       if (push && s_last) ended_at <= write_at + 1;
       if (pop) read_at <= read_at + 1;
-      head_valid <= pop || (head_valid && !m_ready);
+      head_valid <= pop || (head_valid && !move);
+      m_valid <= head_valid || (m_valid && !m_ready);
     end
   end
-
-  assign m_valid = head_valid;
-  assign {m_last, m_keep, m_data} = head;
 endmodule

@@ -78,30 +78,67 @@ module homa_lso
       .m_valid(p_valid), .m_ready(p_ready), .m_data(p_data), .m_keep(p_keep), .m_last(p_last),
       .m_bad(p_bad), .m_meta_valid(p_meta_valid), .m_meta(p_meta));
 
+  // A register between the parser, all of whose stages move together, and what is behind it.
+  localparam int BEAT = WIDTH + BYTES + 3 + NOTE + $bits(homa_meta_t);
+  logic k_valid, k_ready, k_last, k_bad, k_meta_valid;
+  logic [WIDTH-1:0] k_data;
+  logic [BYTES-1:0] k_keep;
+  logic [NOTE-1:0] k_note;
+  homa_meta_t k_meta;
+  homa_skid #(.BITS(BEAT)) skid (
+      .clk, .rst, .s_valid(p_valid), .s_ready(p_ready),
+      .s_data({p_data, p_keep, p_last, p_bad, p_meta_valid, note, p_meta}),
+      .m_valid(k_valid), .m_ready(k_ready),
+      .m_data({k_data, k_keep, k_last, k_bad, k_meta_valid, k_note, k_meta}));
+
   // ---- segments ----
 
-  logic g_valid, g_ready, g_last, g_abort;
-  logic [WIDTH-1:0] g_data;
-  logic [BYTES-1:0] g_keep;
+  logic d_valid, d_last, d_abort, d_whole, d_replace, v4, udp;
+  logic [BYTES-1:0] d_keep;
+  logic [WIDTH-1:0] d_raw;
+  logic [2*WIDTH-1:0] d_pair;
+  logic [$clog2(BYTES)-1:0] d_turn, d_head;
+  logic [7:0] d_ip, d_homa;
+  logic [15:0] ip_length, ip_id, ip_checksum, udp_length;
+  logic [31:0] offset;
+  logic f_room;
 
   homa_segment #(.WIDTH(WIDTH), .TAG_BITS(TAG_BITS)) segment (
       .clk, .rst,
-      .s_valid(p_valid), .s_ready(p_ready), .s_data(p_data), .s_keep(p_keep), .s_last(p_last),
-      .s_bad(p_bad), .s_meta_valid(p_meta_valid), .s_meta(p_meta),
-      .s_split(note[TAG_BITS+16]), .s_seg(note[TAG_BITS+:16]), .s_tag(note[TAG_BITS-1:0]),
-      .m_valid(g_valid), .m_ready(g_ready), .m_data(g_data), .m_keep(g_keep), .m_last(g_last),
-      .m_abort(g_abort),
+      .s_valid(k_valid), .s_ready(k_ready), .s_data(k_data), .s_keep(k_keep), .s_last(k_last),
+      .s_bad(k_bad), .s_meta_valid(k_meta_valid), .s_meta(k_meta),
+      .s_split(k_note[TAG_BITS+16]), .s_seg(k_note[TAG_BITS+:16]), .s_tag(k_note[TAG_BITS-1:0]),
+      .m_valid(d_valid), .m_ready(f_room), .m_last(d_last), .m_abort(d_abort), .m_keep(d_keep),
+      .m_raw(d_raw), .m_pair(d_pair), .m_turn(d_turn), .m_whole(d_whole), .m_head(d_head),
+      .m_replace(d_replace), .m_ip(d_ip), .m_homa(d_homa),
+      .packet_v4(v4), .packet_udp(udp), .packet_length(ip_length), .packet_id(ip_id),
+      .packet_checksum(ip_checksum), .packet_udp_length(udp_length), .packet_offset(offset),
       .c_valid, .c_ready, .c_tag, .c_status, .c_packets);
+
+  logic g_valid, g_last, g_abort;
+  logic [WIDTH-1:0] g_data;
+  logic [BYTES-1:0] g_keep;
+  homa_segment_build #(.WIDTH(WIDTH)) build (
+      .clk, .rst, .s_valid(d_valid && f_room), .s_last(d_last), .s_abort(d_abort),
+      .s_keep(d_keep), .s_raw(d_raw), .s_pair(d_pair), .s_turn(d_turn), .s_whole(d_whole),
+      .s_head(d_head), .s_replace(d_replace), .s_ip(d_ip), .s_homa(d_homa),
+      .v4, .udp, .ip_length, .ip_id, .ip_checksum, .udp_length, .offset,
+      .m_valid(g_valid), .m_last(g_last), .m_abort(g_abort), .m_keep(g_keep), .m_data(g_data));
 
   logic a_valid, a_ready, a_last;
   logic [WIDTH-1:0] a_data;
   logic [BYTES-1:0] a_keep;
 
-  homa_frame_fifo #(.WIDTH(WIDTH), .DEPTH_BITS(DEPTH_BITS)) fifo (
+  // s_ready is not asked: what comes was let in by s_room. That is two cycles behind, and a beat
+  // that it lets in comes three cycles later, so there are six at most for which it must hold.
+  /* verilator lint_off PINCONNECTEMPTY */
+  homa_frame_fifo #(.WIDTH(WIDTH), .DEPTH_BITS(DEPTH_BITS), .ROOM(8)) fifo (
       .clk, .rst,
-      .s_valid(g_valid), .s_ready(g_ready), .s_data(g_data), .s_keep(g_keep), .s_last(g_last),
+      .s_room(f_room), .s_valid(g_valid), .s_ready(), .s_data(g_data), .s_keep(g_keep),
+      .s_last(g_last),
       .s_abort(g_abort),
       .m_valid(a_valid), .m_ready(a_ready), .m_data(a_data), .m_keep(a_keep), .m_last(a_last));
+  /* verilator lint_on PINCONNECTEMPTY */
 
   homa_turns #(.WIDTH(WIDTH)) turns (
       .clk, .rst,

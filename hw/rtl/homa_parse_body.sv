@@ -96,10 +96,10 @@ module homa_parse_body
       c_no_sum <= in_no_sum;
       c_emit <= emit;
       c_sent <= emit || sent_before;
-      if (!sent_before)
-        for (int h = 0; h < HDR_HALVES; h++)
-          if (in_since == 8'((32'(turn) + h) / HALVES))
-            c_hdr[HDR_BITS-16-16*h+:16] <= {turned[16*(h%HALVES)+:8], turned[16*(h%HALVES)+8+:8]};
+      // A long frame comes to these numbers again, but when they matter no more.
+      for (int h = 0; h < HDR_HALVES; h++)
+        if (in_since == 8'((32'(turn) + h) / HALVES))
+          c_hdr[HDR_BITS-16-16*h+:16] <= {turned[16*(h%HALVES)+:8], turned[16*(h%HALVES)+8+:8]};
     end
   end
 

@@ -57,8 +57,13 @@ module homa_parse_l3
 
   // ---- stage 1: halfwords ----
 
+  // Beats of a frame in which a halfword is that matters, and that with the type.
+  localparam int BEATS = (TYPE_AT + 3 + KEPT) / HALVES + 1;
+  localparam int TYPE_BEAT = TYPE_AT / HALVES;
+
   logic first;  // the next beat begins a frame
   logic [7:0] beat;
+  logic [BEATS-1:0] at;  // a bit for each number that it can have
 
   logic s_valid, s_last, s_first, s_vlan;
   logic [WIDTH-1:0] s_data;
@@ -68,8 +73,9 @@ module homa_parse_l3
   logic [15:0] s_type, s_tci;
   logic [16*KEPT-1:0] s_ip;  // the first halfword in the lowest bits
 
-  wire vlan_here = beat == 8'(TYPE_AT / HALVES);
-  wire vlan_now = vlan_here ? half(in_data, TYPE_AT % HALVES) == 16'h8100 : s_vlan;
+  // Whether there is a tag is seen in one beat and known in those behind it. What is in the same
+  // beat is kept as if there was none, if it comes again in a later beat when there is one.
+  wire vlan_now = at[TYPE_BEAT] ? half(in_data, TYPE_AT % HALVES) == 16'h8100 : s_vlan;
   wire [16:0] bytes_before = first ? 17'd0 : s_bytes;
   wire [16:0] bytes_now = bytes_before + 17'(count(in_keep));
 
@@ -77,12 +83,14 @@ module homa_parse_l3
     if (rst) begin
       first <= 1;
       beat <= 0;
+      at <= 1;
       s_valid <= 0;
     end else if (adv) begin
       s_valid <= in_valid;
       if (in_valid) begin
         first <= in_last;
         beat <= in_last ? 8'd0 : (beat == 8'hff ? 8'hff : beat + 8'd1);
+        at <= in_last ? BEATS'(1) : at << 1;
       end
     end
     if (adv && in_valid) begin
@@ -94,17 +102,34 @@ module homa_parse_l3
       // Above 64 KB the exact number is of no use; it must not become small again.
       s_bytes <= bytes_before[16] ? bytes_before : bytes_now;
       s_vlan <= vlan_now;
-      if (!vlan_now && beat == 8'(TYPE_AT / HALVES)) s_type <= half(in_data, TYPE_AT % HALVES);
-      if (vlan_now && beat == 8'((TYPE_AT + 2) / HALVES))
-        s_type <= half(in_data, (TYPE_AT + 2) % HALVES);
-      if (vlan_now && beat == 8'((TYPE_AT + 1) / HALVES))
-        s_tci <= half(in_data, (TYPE_AT + 1) % HALVES);
-      for (int i = 0; i < KEPT; i++) begin
-        if (!vlan_now && beat == 8'((TYPE_AT + 1 + i) / HALVES))
-          s_ip[16*i+:16] <= half(in_data, (TYPE_AT + 1 + i) % HALVES);
-        if (vlan_now && beat == 8'((TYPE_AT + 3 + i) / HALVES))
-          s_ip[16*i+:16] <= half(in_data, (TYPE_AT + 3 + i) % HALVES);
+      if (at[(TYPE_AT+1)/HALVES]) s_tci <= half(in_data, (TYPE_AT + 1) % HALVES);
+    end
+  end
+
+  // What has this number without a tag, and two more with one: the type, and what is kept.
+  for (genvar i = -1; i < KEPT; i++) begin : keep
+    localparam int PLAIN = i < 0 ? TYPE_AT : TYPE_AT + 1 + i;
+    localparam int TAGGED = PLAIN + 2;
+    wire [15:0] without = half(in_data, PLAIN % HALVES);
+    wire [15:0] with_tag = half(in_data, TAGGED % HALVES);
+    logic [15:0] value;
+    logic here;
+    always_comb
+      if (PLAIN / HALVES != TYPE_BEAT) begin
+        here = s_vlan ? at[TAGGED/HALVES] : at[PLAIN/HALVES];
+        value = s_vlan ? with_tag : without;
+      end else if (TAGGED / HALVES != TYPE_BEAT) begin
+        here = at[TYPE_BEAT] || (s_vlan && at[TAGGED/HALVES]);
+        value = at[TYPE_BEAT] ? without : with_tag;
+      end else begin
+        here = at[TYPE_BEAT];
+        value = vlan_now ? with_tag : without;
       end
+    wire keeps = adv && in_valid && here;
+    if (i < 0) begin : the_type
+      always_ff @(posedge clk) if (keeps) s_type <= value;
+    end else begin : of_ip
+      always_ff @(posedge clk) if (keeps) s_ip[16*i+:16] <= value;
     end
   end
 

@@ -7,12 +7,17 @@
 // The first 192 bytes of a frame are kept. Then each segment is written beat by beat: bytes of the
 // header come from there, with the fields that differ replaced; the others from the frame itself.
 // Byte x of segment n is byte x + n * seg of the frame, so a beat is cut out of two neighbouring
-// beats of the frame, of which a window holds two at a time.
+// beats of the frame, of which a window holds two at a time. Here is decided which bytes these are;
+// homa_segment_build puts them together.
+//
+// What is decided for a beat rests on registers: what follows from a packet's place and length is
+// computed while the packet before it is written, in three steps (plan_*), and what follows from
+// the number of a beat while the beat before it is.
 //
 // A frame that is not to be segmented passes as it is. One that cannot be is refused: seg is 0, a
-// packet would be longer than LONGEST, Homa's header begins after byte 112, it is no DATA that decodes, it is inside TCP, whose checksum
-// would be wrong, or inside UDP over IPv6, which must have one. So is one longer than LONGEST that is not to be
-// segmented. A frame that ends before its
+// packet would be longer than LONGEST, Homa's header begins after byte 112, it is no DATA that
+// decodes, it is inside TCP, whose checksum would be wrong, or inside UDP over IPv6, which must
+// have one. So is one longer than LONGEST that is not to be segmented. A frame that ends before its
 // headers say is cut: the segments before that are sent, what is left is not. In each case there is
 // one completion, with what happened.
 module homa_segment
@@ -40,12 +45,28 @@ module homa_segment
     input logic [15:0] s_seg,          // bytes of the message in a packet; the same
     input logic [TAG_BITS-1:0] s_tag,  // comes back with the completion; the same
 
-    output logic m_valid,
+    output logic m_valid,              // for homa_segment_build, which says what each is
     input logic m_ready,
-    output logic [WIDTH-1:0] m_data,
-    output logic [WIDTH/8-1:0] m_keep,
     output logic m_last,
     output logic m_abort,
+    output logic [WIDTH/8-1:0] m_keep,
+    output logic [WIDTH-1:0] m_raw,
+    output logic [2*WIDTH-1:0] m_pair,
+    output logic [$clog2(WIDTH/8)-1:0] m_turn,
+    output logic m_whole,
+    output logic [$clog2(WIDTH/8)-1:0] m_head,
+    output logic m_replace,
+    output logic [7:0] m_ip,
+    output logic [7:0] m_homa,
+
+    // Of the packet, in the cycle after each of its beats.
+    output logic packet_v4,
+    output logic packet_udp,
+    output logic [15:0] packet_length,      // as IP's header says it
+    output logic [15:0] packet_id,
+    output logic [15:0] packet_checksum,
+    output logic [15:0] packet_udp_length,
+    output logic [31:0] packet_offset,      // in the message
 
     output logic c_valid,              // a frame is done with
     input logic c_ready,
@@ -60,16 +81,17 @@ module homa_segment
   localparam int KEPT_BITS = $clog2(KEPT);
   localparam int INDEX_BITS = 18 - LOG;
 
-  localparam logic [2:0] HEAD = 0;   // the beats up to meta come
-  localparam logic [2:0] SUM = 1;    // IPv4's header is added up
-  localparam logic [2:0] PLAN = 2;   // what is the next segment?
-  localparam logic [2:0] WRITE = 3;  // its beats leave
-  localparam logic [2:0] PASS = 4;   // a frame that is not segmented: the kept beats
-  localparam logic [2:0] REST = 5;   // the same: all others
-  localparam logic [2:0] DRAIN = 6;  // take what is left of the frame
-  localparam logic [2:0] DONE = 7;   // say so
+  localparam logic [3:0] HEAD = 0;   // the beats up to meta come
+  localparam logic [3:0] SUM = 1;    // IPv4's header is added up
+  localparam logic [3:0] PLAN = 2;   // what is the next segment?
+  localparam logic [3:0] WRITE = 3;  // its beats leave
+  localparam logic [3:0] PASS = 4;   // a frame that is not segmented: the kept beats
+  localparam logic [3:0] REST = 5;   // the same: all others
+  localparam logic [3:0] DRAIN = 6;  // take what is left of the frame
+  localparam logic [3:0] DONE = 7;   // say so
+  localparam logic [3:0] CHECK = 8;  // can it be segmented?
 
-  logic [2:0] state;
+  logic [3:0] state;
   logic [WIDTH-1:0] kept[1 << KEPT_BITS];
   logic [BYTES-1:0] kept_keep;       // of the frame's last beat, if that is a kept one
   logic [INDEX_BITS-1:0] got;        // kept beats
@@ -79,41 +101,62 @@ module homa_segment
 
   // Of the frame, once meta has come.
   logic v4, udp;
+  logic fine;                        // it is DATA whose headers can be multiplied
   logic [7:0] l3_at, homa_at;        // halfwords
   logic [8:0] hdr;                   // bytes before the message's
-  logic [16:0] left;                 // bytes of the message that are not in a segment yet
   logic [15:0] seg;
-  logic [31:0] offset;               // of the segment in the message
-  logic [15:0] id;
   logic [20:0] sum;                  // of IPv4's header, without length, id and checksum
-  logic [7:0] sum_at;
-  logic [17:0] base;                 // n * seg
+  logic [7:0] sum_at, sum_from;      // the halfword that is read: in the frame, in IP's header
+  logic [7:0] sum_last;              // the last one of IP's header
+  logic sum_adds;                    // `half` is to be added
+  logic [15:0] half;
 
-  // Of the segment.
-  logic [17:0] total, x;             // bytes of the packet; the first one of this beat
-  logic [15:0] ip_length, udp_length, checksum;
+  // Of the segments that are not planned yet.
+  logic [16:0] left;                 // bytes of the message
+  logic [31:0] offset;               // of them in the message
+  logic [15:0] id;
+  logic [17:0] base;                 // n * seg, for the next segment n
 
-  // Two beats of the frame: number `win`, and the one after it.
-  logic [INDEX_BITS-1:0] win, fetch; // fetch: the next beat to be put into the window
+  // The next segment. `settle` says how many steps are not done: 2 after the first, 0 after all.
+  logic [1:0] settle;
+  logic [16:0] plan_part;            // 1: its bytes of the message
+  logic plan_all;                    // 1: they are all
+  logic [8:0] plan_less;             // 1: hdr - 1
+  logic [15:0] plan_before;          // 1: bytes of IP and UDP headers and Homa's
+  logic [17:0] plan_end;             // 2: number of its last byte
+  logic [15:0] plan_length4;         // 2: IP's header included
+  logic [15:0] plan_udp;             // 2
+  logic [20:0] plan_sum;             // 3
+  logic [15:0] plan_length;          // 3: as it is said in the header
+
+  // The segment that is written.
+  logic last_packet;
+  logic [20:0] header_sum;
+  logic [INDEX_BITS-1:0] x;          // number of its beat
+  logic [INDEX_BITS-1:0] end_row;    // of its last one
+  logic [LOG-1:0] end_lane;          // the last byte of that
+  logic [LOG-1:0] turn;              // where byte 0 of the segment would be in a beat of the frame
+  logic turns;                       // that is not 0
+  logic body_above;                  // its first byte of the message is in a row further than that
+  logic end_above, next_above;       // the same of its last byte, and of the byte behind that
+  logic head_only, mixed, ends;      // the beat: header only, header and message, the last one
+  logic aligned;                     // its row is that of the window
+  logic full;                        // of a frame that passes: x beats are all that there may be
+  logic two;                         // it needs both beats of the window
+  logic slides;                      // the beat after it does not need the first of them
+
+  // Two beats of the frame: the one with the first byte that the beat needs, and that after it.
+  logic [INDEX_BITS-1:0] fetch;      // the next beat to be put into the window
+  logic from_kept;                   // it is one of those that were kept
   logic [WIDTH-1:0] cur, nxt;
   logic have_cur, have_nxt;
 
   wire homa = s_meta.class_ == CLASS_HOMA || s_meta.class_ == CLASS_HOMA_UDP;
   wire is_udp = s_meta.class_ == CLASS_HOMA_UDP;
-  wire [16:0] message = s_meta.bytes - DATA_HDR[16:0];
-  wire [16:0] largest = message < {1'b0, s_seg} ? message : {1'b0, s_seg};
-  wire splits = homa && s_meta.error == WIRE_OK && !(is_udp && s_meta.l3.v6) && s_seg != 0 &&
-                s_meta.hdr[8*HDR_BYTES-8-8*COMMON_TYPE_AT+:8] == TYPE_DATA &&
-                {10'd0, s_meta.at} + DATA_HDR[17:0] + {1'b0, largest} <= 18'(LONGEST) &&
-                s_meta.at <= 8'(KEPT_BYTES - HDR_BYTES);
+  wire splits = fine && seg != 0 && plan_end < 18'(LONGEST);
 
   // The kept beat that is looked at: for the sum, to be passed, or of the header.
-  logic [KEPT_BITS-1:0] look_at;
-  always_comb begin
-    look_at = KEPT_BITS'(x >> LOG);
-    if (state == SUM) look_at = KEPT_BITS'(sum_at >> (LOG - 1));
-    if (state == PASS) look_at = x[KEPT_BITS-1:0];
-  end
+  wire [KEPT_BITS-1:0] look_at = state == SUM ? KEPT_BITS'(sum_at >> (LOG - 1)) : x[KEPT_BITS-1:0];
   wire [WIDTH-1:0] look = kept[look_at];
 
   // ---- IPv4's header, a halfword per cycle ----
@@ -125,51 +168,29 @@ module homa_segment
   endfunction
 
   wire [LOG-2:0] lane = sum_at[LOG-2:0];
-  wire [15:0] half = {look[16*32'(lane)+:8], look[16*32'(lane)+8+:8]};
-  wire [7:0] sum_from = sum_at - l3_at;
   wire sum_skip = sum_from == 1 || sum_from == 2 || sum_from == 5;
-  // UDP's header or Homa's follows.
-  wire sum_ends = sum_at + 8'd1 == (udp ? homa_at - 8'd4 : homa_at);
+  wire sum_ends = sum_at == sum_last;
 
   // ---- the beat to be written ----
 
-  wire head_only = x + 18'(BYTES) <= {9'd0, hdr};
-  wire [17:0] pos = base + x;                  // place in the frame of the beat's first byte
-  wire [17:0] body = base + {9'd0, hdr};       // and of the segment's first byte of the message
-  wire ends = x + 18'(BYTES) >= total;
-  wire [INDEX_BITS-1:0] first_beat = INDEX_BITS'((pos > body ? pos : body) >> LOG);
-  wire [INDEX_BITS-1:0] last_beat =
-      INDEX_BITS'((base + (ends ? total : x + 18'(BYTES)) - 18'd1) >> LOG);
-  wire there = head_only || (have_cur && win == first_beat && (last_beat == win || have_nxt));
-
-  // What the beat after this one needs first.
-  wire [17:0] next_pos = ends ? base + total : pos + 18'(BYTES);
-  wire [INDEX_BITS-1:0] next_beat = INDEX_BITS'((next_pos > body ? next_pos : body) >> LOG);
-  wire behind = have_cur && win != first_beat;  // the window is one beat behind
-  wire slide = state == WRITE && ((m_valid && m_ready && !head_only &&
-                                   next_beat != win) || (!head_only && behind));
-
-  // Bytes of the frame from pos on; if pos is a beat before the window, those are the header's.
-  wire [WIDTH-1:0] high = pos[17:LOG] == win ? nxt : cur;
-  wire [WIDTH-1:0] bytes = WIDTH'({high, cur} >> {pos[LOG-1:0], 3'd0});
-
-  logic [WIDTH-1:0] head_out;
-  homa_segment_head #(.WIDTH(WIDTH)) head (
-      .in_data(look), .in_at(x[8:1]), .l3_at, .homa_at, .v4, .udp, .ip_length, .ip_id(id),
-      .ip_checksum(checksum), .udp_length, .offset, .out_data(head_out));
-
-  logic [WIDTH-1:0] segment_data;
-  logic [BYTES-1:0] segment_keep;
-  always_comb
-    for (int i = 0; i < BYTES; i++) begin
-      segment_data[8*i+:8] = x + 18'(i) < {9'd0, hdr} ? head_out[8*i+:8] : bytes[8*i+:8];
-      segment_keep[i] = x + 18'(i) < total;
-    end
+  // Byte 0 of a segment would be in lane `turn` of a row p of the frame. What the first beat with
+  // bytes of the message needs first is in row p or p + 1; that is where the window is then. From
+  // there on both go on by a row in each beat.
+  wire there = head_only || (have_cur && (!two || have_nxt));
+  wire give = m_valid && m_ready;
+  wire slide = state == WRITE && give && slides;
+  wire [INDEX_BITS-1:0] x_next = x + 1'b1;
+  wire [INDEX_BITS-1:0] hdr_row = INDEX_BITS'(hdr >> LOG);
+  wire [LOG-1:0] hdr_lane = hdr[LOG-1:0];
+  wire next_head_only = head_only && x_next != hdr_row;
+  wire next_mixed = x_next == hdr_row && hdr_lane != 0;
+  wire next_ends = x_next == end_row;
+  wire next_aligned = !(next_mixed && body_above);
 
   // ---- the window ----
 
-  wire from_kept = fetch < got;
-  wire room = !have_cur || !have_nxt || slide;
+  // The last is `slide`: with both beats there, no beat has to wait for one.
+  wire room = !have_cur || !have_nxt || (m_ready && !cut && slides);
   wire want = state == WRITE && room;
   wire fetched = want && (from_kept || (s_valid && !ended));
   wire [WIDTH-1:0] fetch_data = from_kept ? kept[fetch[KEPT_BITS-1:0]] : s_data;
@@ -177,36 +198,39 @@ module homa_segment
   wire take_head = state == HEAD && s_valid;
   wire last_kept = got == INDEX_BITS'(KEPT - 1);
   wire pass_kept = state == PASS;
-  wire too_long = state == REST && 32'(x) >= LONGEST / BYTES;  // x counts beats here
-  wire pass_end = ended && x[INDEX_BITS-1:0] + 1 == got;
+  wire too_long = state == REST && full;
+  wire pass_end = ended && x_next == got;
 
   assign s_ready = state == HEAD || (want && !from_kept && !ended) || state == DRAIN ||
                    (state == REST && m_ready && !too_long);
-  assign m_valid = (state == WRITE && there && !cut) || pass_kept || (state == REST && s_valid && !too_long);
+  assign m_valid = (state == WRITE && there && !cut) || pass_kept ||
+                   (state == REST && s_valid && !too_long);
   assign m_abort = (state == WRITE && cut) || too_long;
   assign c_valid = state == DONE;
   assign c_status = status;
   assign c_packets = packets;
 
+  assign packet_v4 = v4;
+  assign packet_udp = udp;
+  assign m_raw = state == REST ? s_data : look;
+  assign m_pair = {aligned ? nxt : cur, cur};
+  assign m_turn = turn;
+  assign m_whole = head_only || state != WRITE;
+  assign m_head = mixed ? hdr_lane : '0;
+  assign m_replace = state == WRITE;
   always_comb begin
-    m_data = segment_data;
-    m_keep = segment_keep;
+    for (int i = 0; i < BYTES; i++) m_keep[i] = !ends || LOG'(i) <= end_lane;
     m_last = ends;
     if (pass_kept) begin
-      m_data = look;
       m_keep = pass_end ? kept_keep : '1;
       m_last = pass_end;
     end else if (state == REST) begin
-      m_data = s_data;
       m_keep = s_keep;
       m_last = s_last;
     end
   end
 
-  wire [16:0] part = left < {1'b0, seg} ? left : {1'b0, seg};
-  wire [15:0] length4 = 16'(hdr) - {7'd0, l3_at, 1'b0} + part[15:0];
-  wire [15:0] length = v4 ? length4 : length4 - 16'd40;
-  wire [15:0] checked = ~fold(sum + {5'd0, length4} + {5'd0, id});
+  wire commit = state == PLAN && settle == 0;
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -223,27 +247,27 @@ module homa_segment
         HEAD:
           if (take_head) begin
             got <= got + 1;
-            if (s_meta_valid && s_split) begin
-              if (splits && !(s_last && s_bad)) state <= s_meta.l3.v4 ? SUM : PLAN;
-              else state <= s_last ? DONE : DRAIN;
-            end else if (s_meta_valid || last_kept) begin
-              if (!s_split) state <= PASS;
-              else state <= s_last ? DONE : DRAIN;
-            end
+            if (s_meta_valid) state <= s_split ? CHECK : PASS;
+            else if (last_kept) state <= s_split ? DRAIN : PASS;
+          end
+        CHECK:
+          if (settle == 1) begin
+            if (splits && !cut) state <= v4 ? SUM : PLAN;
+            else state <= ended ? DONE : DRAIN;
           end
         SUM: if (sum_ends) state <= PLAN;
-        PLAN: state <= WRITE;
+        PLAN: if (commit) state <= WRITE;
         WRITE:
           if (cut) state <= DONE;
-          else if (m_valid && m_ready && ends) begin
+          else if (give && ends) begin
             // The window may just be taking the last beat, of what follows the IP packet.
-            if (left == 0) state <= ended || (s_valid && s_ready && s_last) ? DONE : DRAIN;
+            if (last_packet) state <= ended || (s_valid && s_ready && s_last) ? DONE : DRAIN;
             else state <= PLAN;
           end
         PASS:
           if (m_ready) begin
             if (pass_end) state <= DONE;
-            else if (x[INDEX_BITS-1:0] + 1 == got) state <= REST;
+            else if (x_next == got) state <= REST;
           end
         REST:
           if (too_long) state <= DRAIN;
@@ -260,7 +284,63 @@ module homa_segment
     end
   end
 
+  // ---- the next segment ----
+
   always_ff @(posedge clk) begin
+    plan_part <= left < {1'b0, seg} ? left : {1'b0, seg};
+    plan_all <= left <= {1'b0, seg};
+    plan_less <= hdr - 9'd1;
+    plan_before <= 16'(hdr) - {7'd0, l3_at, 1'b0};
+    plan_end <= {9'd0, plan_less} + {1'b0, plan_part};
+    plan_length4 <= plan_before + plan_part[15:0];
+    plan_udp <= plan_part[15:0] + DATA_HDR[15:0] + 16'd8;
+    plan_sum <= sum + {5'd0, plan_length4} + {5'd0, id};
+    plan_length <= v4 ? plan_length4 : plan_length4 - 16'd40;
+    sum_last <= (udp ? homa_at - 8'd4 : homa_at) - 8'd1;  // UDP's header or Homa's follows
+    sum_adds <= state == SUM && !sum_skip;
+    half <= {look[16*32'(lane)+:8], look[16*32'(lane)+8+:8]};
+    packet_checksum <= ~fold(header_sum);
+
+    if (state == HEAD || commit) settle <= 3;
+    else if (state == SUM) settle <= 2;  // the last halfword is added a cycle later
+    else if (settle != 0) settle <= settle - 2'd1;
+  end
+
+  // ---- a segment begins, and its beats ----
+
+  wire [LOG:0] body_lane = {1'b0, base[LOG-1:0]} + {1'b0, hdr_lane};
+  wire [LOG+1:0] last_lane = {2'd0, base[LOG-1:0]} + {2'd0, plan_end[LOG-1:0]};
+  wire [LOG+1:0] next_lane = last_lane + 1'b1;
+
+  always_ff @(posedge clk) begin
+    if (commit) begin
+      left <= left - plan_part;
+      offset <= offset + {16'd0, seg};
+      id <= id + 1;
+      base <= base + {2'd0, seg};
+      last_packet <= plan_all;
+      header_sum <= plan_sum;
+      packet_length <= plan_length;
+      packet_id <= id;
+      packet_udp_length <= plan_udp;
+      packet_offset <= offset;
+      end_row <= INDEX_BITS'(plan_end >> LOG);
+      end_lane <= plan_end[LOG-1:0];
+      turn <= base[LOG-1:0];
+      turns <= base[LOG-1:0] != 0;
+      body_above <= body_lane[LOG];
+      end_above <= last_lane[LOG];
+      next_above <= next_lane[LOG];
+      x <= 0;
+      head_only <= 1;                  // no header is shorter than a beat
+      mixed <= 0;
+      ends <= 0;
+      aligned <= 1;
+      two <= 0;
+      slides <= 0;
+      m_ip <= -l3_at;
+      m_homa <= -homa_at;
+    end
     case (state)
       HEAD: begin
         if (take_head) begin
@@ -270,53 +350,54 @@ module homa_segment
           seg <= s_seg;
         end
         x <= 0;
+        full <= 0;
         packets <= 0;
-        status <= DONE_SENT;
-        if (take_head && s_split && (s_meta_valid || last_kept)) begin
-          if (!s_meta_valid || !splits) status <= DONE_REFUSED;
-          if (s_meta_valid && s_last && s_bad) status <= DONE_CUT;
-        end
+        status <= take_head && s_split && !s_meta_valid && last_kept ? DONE_REFUSED : DONE_SENT;
         v4 <= s_meta.l3.v4;
         udp <= is_udp;
+        fine <= homa && s_meta.error == WIRE_OK && !(is_udp && s_meta.l3.v6) &&
+                s_meta.hdr[8*HDR_BYTES-8-8*COMMON_TYPE_AT+:8] == TYPE_DATA &&
+                s_meta.at <= 8'(KEPT_BYTES - HDR_BYTES);
         l3_at <= s_meta.l3.vlan ? 8'd9 : 8'd7;
         sum_at <= s_meta.l3.vlan ? 8'd9 : 8'd7;
+        sum_from <= 0;
         homa_at <= {1'b0, s_meta.at[7:1]};
         hdr <= {1'b0, s_meta.at} + DATA_HDR[8:0];
-        left <= message;
+        left <= s_meta.bytes - DATA_HDR[16:0];
         offset <= s_meta.offset;
         base <= 0;
         sum <= 0;
-        win <= INDEX_BITS'(32'(s_meta.at) + DATA_HDR >> LOG);
         fetch <= INDEX_BITS'(32'(s_meta.at) + DATA_HDR >> LOG);
         have_cur <= 0;
         have_nxt <= 0;
       end
-      SUM: begin
-        if (!sum_skip) sum <= sum + {5'd0, half};
-        if (sum_from == 2) id <= half;
-        sum_at <= sum_at + 1;
+      CHECK: begin
+        from_kept <= fetch < got;
+        if (settle == 1) begin
+          if (cut) status <= DONE_CUT;
+          else if (!splits) status <= DONE_REFUSED;
+        end
       end
-      PLAN: begin
-        x <= 0;
-        total <= {9'd0, hdr} + {1'b0, part};
-        left <= left - part;
-        ip_length <= length;
-        udp_length <= part[15:0] + DATA_HDR[15:0] + 16'd8;
-        checksum <= checked;
+      SUM: begin
+        if (sum_from == 3) id <= half;
+        sum_at <= sum_at + 1;
+        sum_from <= sum_from + 1;
       end
       WRITE: begin
-        if (m_valid && m_ready) begin
-          x <= x + 18'(BYTES);
-          if (ends) begin
-            packets <= packets + 1;
-            base <= base + {2'd0, seg};
-            offset <= offset + {16'd0, seg};
-            id <= id + 1;
-          end
+        if (give) begin
+          x <= x_next;
+          head_only <= next_head_only;
+          mixed <= next_mixed;
+          ends <= next_ends;
+          aligned <= next_aligned;
+          two <= next_aligned && (next_ends ? end_above : turns);
+          slides <= !next_head_only && next_aligned && (!next_ends || next_above);
+          m_ip <= m_ip + 8'(BYTES / 2);
+          m_homa <= m_homa + 8'(BYTES / 2);
+          if (ends) packets <= packets + 1;
         end
         if (cut) status <= DONE_CUT;
         if (slide) begin
-          win <= win + 1;
           cur <= have_nxt ? nxt : fetch_data;
           have_cur <= have_nxt || fetched;
           nxt <= fetch_data;
@@ -327,20 +408,26 @@ module homa_segment
           have_cur <= 1;
           have_nxt <= have_cur;
         end
-        if (fetched) fetch <= fetch + 1;
+        if (fetched) begin
+          fetch <= fetch + 1;
+          from_kept <= from_kept && fetch + 1'b1 != got;
+        end
       end
       PASS:
         if (m_ready) begin
-          x <= x + 1;
+          x <= x_next;
+          full <= 32'(x_next) == LONGEST / BYTES;
           if (pass_end) packets <= 1;
         end
       REST:
         if (too_long) status <= DONE_REFUSED;
         else if (s_valid && m_ready) begin
-          x <= x + 1;
+          x <= x_next;
+          full <= 32'(x_next) >= LONGEST / BYTES;
           if (s_last) packets <= 1;
         end
       default: ;
     endcase
+    if (sum_adds) sum <= sum + {5'd0, half};
   end
 endmodule

@@ -8,9 +8,8 @@ module homa_segment_head #(
     parameter int WIDTH = 512
 ) (
     input logic [WIDTH-1:0] in_data,    // a beat of the header
-    input logic [7:0] in_at,            // its first halfword's number in the frame
-    input logic [7:0] l3_at,            // begin of IP's header, halfwords
-    input logic [7:0] homa_at,          // begin of Homa's
+    input logic [7:0] in_ip,            // its first halfword's number in IP's header, modulo 256
+    input logic [7:0] in_homa,          // and in Homa's
     input logic v4,
     input logic udp,
     input logic [15:0] ip_length,       // as it stands in the header, of either version
@@ -22,22 +21,21 @@ module homa_segment_head #(
 );
   import homa_wire_pkg::*;
   localparam int HALVES = WIDTH / 16;
-  localparam logic [7:0] SEQUENCE = 8'(COMMON_SEQUENCE_AT / 2);
-  localparam logic [7:0] SEG_OFFSET = 8'(DATA_SEG_OFFSET_AT / 2);
+  localparam int SEQUENCE = COMMON_SEQUENCE_AT / 2;
+  localparam int SEG_OFFSET = DATA_SEG_OFFSET_AT / 2;
 
   for (genvar i = 0; i < HALVES; i++) begin : lane
-    wire [7:0] from_ip = in_at + 8'(i) - l3_at;
-    wire [7:0] from_homa = in_at + 8'(i) - homa_at;
     logic [15:0] value;
     always_comb begin
       value = {in_data[16*i+:8], in_data[16*i+8+:8]};
-      if (from_ip == (v4 ? 8'd1 : 8'd2)) value = ip_length;
-      if (v4 && from_ip == 8'd2) value = ip_id;
-      if (v4 && from_ip == 8'd5) value = ip_checksum;
-      if (udp && from_homa == -8'd2) value = udp_length;
-      if (udp && from_homa == -8'd1) value = 0;
-      if (from_homa == SEQUENCE || from_homa == SEG_OFFSET) value = offset[31:16];
-      if (from_homa == SEQUENCE + 8'd1 || from_homa == SEG_OFFSET + 8'd1) value = offset[15:0];
+      if (in_ip == (v4 ? 8'(1 - i) : 8'(2 - i))) value = ip_length;
+      if (v4 && in_ip == 8'(2 - i)) value = ip_id;
+      if (v4 && in_ip == 8'(5 - i)) value = ip_checksum;
+      if (udp && in_homa == 8'(-2 - i)) value = udp_length;
+      if (udp && in_homa == 8'(-1 - i)) value = 0;
+      if (in_homa == 8'(SEQUENCE - i) || in_homa == 8'(SEG_OFFSET - i)) value = offset[31:16];
+      if (in_homa == 8'(SEQUENCE + 1 - i) || in_homa == 8'(SEG_OFFSET + 1 - i))
+        value = offset[15:0];
     end
     assign out_data[16*i+:16] = {value[7:0], value[15:8]};
   end

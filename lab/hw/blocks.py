@@ -37,7 +37,10 @@ class Block:
 
 _PARSER = ("homa_parse_l3", "homa_parse_ext", "homa_parse_l4", "homa_parse_body", "homa_parser")
 _CLASSIFY = ("homa_toeplitz", "homa_least", "homa_rss")
-_LSO = ("homa_segment_head", "homa_segment", "homa_frame_fifo", "homa_turns")
+_LSO = (
+    *("homa_skid", "homa_segment_head", "homa_segment", "homa_segment_build"),
+    *("homa_frame_fifo", "homa_turns"),
+)
 _LRO = ("homa_lro_pkg", "homa_lro_judge", "homa_lro_store", "homa_lro_table", "homa_lro_emit")
 _GRANT = ("homa_grant_pkg", "homa_grant_queue", "homa_grant_slots", "homa_grant_window")
 _NIC = (

@@ -77,6 +77,7 @@ PROOFS = {
     "rss": Proof("classify", ("homa_nic_pkg", "homa_wire_pkg", "homa_least", "homa_rss"), 12, 14),
     "segment": Proof("lso", _SEGMENT, 6, 9, 1, {"LONGEST": 9216, "MOST": 65536}),
     "lro_table": Proof("lro", (*_LRO, "homa_lro_table"), 20, 24, smaller=_SMALLER_LRO),
+    "skid": Proof("lso", ("homa_skid",), 8, 12),
     "turns": Proof("lso", ("homa_turns",), 10, 14),
     "frame_fifo": Proof("lso", ("homa_frame_fifo",), 8, 10),
     "pace": Proof("pace", ("homa_pace",), 9, 11),
