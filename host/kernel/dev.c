@@ -300,11 +300,16 @@ void homak_devs_stop(struct homak_net *hnet)
 			homak_later_wait(&hdev->again);
 		}
 	}
-	/* The last pulls end, which may have started timers. */
+	/* The last pulls end, which may have started timers and have asked for another turn. */
 	synchronize_net();
-	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
-		hlist_for_each_entry(hdev, &hnet->devs[i], node)
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++) {
+		hlist_for_each_entry(hdev, &hnet->devs[i], node) {
 			hrtimer_cancel(&hdev->timer);
+			homak_later_wait(&hdev->again);
+		}
+	}
+	/* A turn that was waited for may still run, and has nothing to send. */
+	synchronize_net();
 }
 
 void homak_devs_free(struct homak_net *hnet)
