@@ -454,7 +454,7 @@ print("open", flush=True)
 signal.sigwait([signal.SIGUSR1])
 child = os.fork()
 # At once, whatever PYTHONUNBUFFERED says: the other process writes to the same pipe.
-os.write(1, b"%d\n" % sum(map(works, opened)))
+os.write(1, b"%d\\n" % sum(map(works, opened)))
 if not child:
     os._exit(0)
 """
