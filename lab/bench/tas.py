@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from rich.table import Table
 
@@ -25,12 +26,12 @@ from lab.bench.tas_rows import KERNEL, ROWS, WAY_TEXTS, WAYS, Point, Row
 from lab.console import Steps, console, table
 from lab.errors import LabError, UsageError
 from lab.net import rootless
-from lab.net.homad import Effort, Homad, effort, homads
+from lab.net.homad import Effort, Homad, effort, homads, unmodified, unmodified_env
 from lab.net.hosts import Host, Lab
 from lab.net.runner import Job, measure_again, run_jobs
 from lab.net.wire import Wire
 from lab.output import write_json
-from lab.paths import BUILD, ROOT, homa_flows
+from lab.paths import homa_flows
 
 SAMPLES = 1000  # no percentile from fewer
 START_S = 1.0  # what starting takes, for the progress bar
@@ -86,14 +87,12 @@ class Bed:
 
     def command(self, side: int, argv: list[str]) -> list[str]:
         """The words that run a program on one side, unmodified."""
-        run = ROOT / "lib" / "preload" / "homa-run"
-        return [str(run), "--tcp", *argv] if self.daemons[side] else argv
+        return unmodified(argv) if self.daemons[side] else argv
 
     def env(self, side: int) -> dict[str, str]:
         """And its environment."""
         daemon = self.daemons[side]
-        library = BUILD / "lib" / "preload" / "libhoma-preload.so"
-        return {**daemon.env, "HOMA_PRELOAD_LIB": str(library)} if daemon else {}
+        return unmodified_env(daemon.env) if daemon else {}
 
     def job(self, side: int, name: str, argv: list[str], background: bool = False) -> Job:
         """A program of one side."""
@@ -333,19 +332,53 @@ def check(names: str, points: str, rounds: int, seconds: float) -> tuple[list[Ro
     return [row for row in ROWS if row.key in chosen], wanted
 
 
-def main(
-    rows: list[Row], points: list[str], rounds: int, seconds: float, json_file: Path | None
-) -> None:
-    """Measure, show, save."""
+def start() -> machine.Machine:
+    """The machine as it is before; LabError if nothing can be measured here."""
     here = machine.describe()
     if rootless.mode() != "root":
         raise LabError("bench tas starts daemons in network namespaces: run it as root")
     homa_flows()
-    series = measure(rows, points, rounds, seconds)
+    return here
+
+
+def head(here: machine.Machine) -> None:
+    """What stands above the tables."""
     out = console()
     out.print(here.one_line(), markup=False)
     if here.warning():
         out.print(here.warning(), markup=False)
+
+
+class Measured(Protocol):
+    """A point's rounds, and what went wrong in one of them."""
+
+    key: str
+    rounds: list[dict[str, float] | None]
+    problem: str
+
+
+def finish(series: Sequence[Measured], json_file: Path | None, document: dict[str, object]) -> None:
+    """What stands below the tables, and the document; LabError if no round of any point has
+    values."""
+    out = console()
+    for one in series:
+        if one.problem:
+            out.print(f"{one.key}: {one.problem}", markup=False)
+    if json_file:
+        write_json(json_file, document)
+        out.print(f"Everything measured: {json_file}", markup=False)
+    if not any(values for one in series for values in one.rounds):
+        raise LabError("nothing could be measured; the reasons are above")
+
+
+def main(
+    rows: list[Row], points: list[str], rounds: int, seconds: float, json_file: Path | None
+) -> None:
+    """Measure, show, save."""
+    here = start()
+    series = measure(rows, points, rounds, seconds)
+    out = console()
+    head(here)
     found = ratios(series)
     for row in rows:
         out.print(row_table(row, series, found))
@@ -353,14 +386,7 @@ def main(
     out.print(
         f"\nMedians of {rounds} rounds; ratios to the kernel's TCP with their spread.", markup=False
     )
-    for one in series:
-        if one.problem:
-            out.print(f"{one.key}: {one.problem}", markup=False)
-    if json_file:
-        write_json(json_file, as_json(series, found, here, seconds))
-        out.print(f"Everything measured: {json_file}", markup=False)
-    if not any(values for one in series for values in one.rounds):
-        raise LabError("nothing could be measured; the reasons are above")
+    finish(series, json_file, as_json(series, found, here, seconds))
 
 
 def as_json(

@@ -20,19 +20,18 @@ from lab import machine
 from lab.bench import results
 from lab.bench.run import check as check_times
 from lab.bench.run import spread
+from lab.bench.tas import SAMPLES, finish, head, nested, start
 from lab.console import Steps, console, table
 from lab.errors import LabError, UsageError
-from lab.net import rootless, tcp
-from lab.net.homad import Homad, homads
+from lab.net import tcp
+from lab.net.homad import Homad, homads, unmodified, unmodified_env
 from lab.net.hosts import Host, Lab
 from lab.net.runner import Job, measure_again, run_jobs
 from lab.net.switch import build_switch
-from lab.output import write_json
-from lab.paths import BUILD, ROOT, homa_bench, homa_flows
+from lab.paths import homa_bench, homa_flows
 
 RATE = 2000  # RPCs a second
 SIZE = 100
-SAMPLES = 1000  # no percentile from fewer
 PORT = 10001
 _OPENS_S = 1.5  # from starting the programs to the window
 _WARMUP_S = 0.5
@@ -85,6 +84,11 @@ class Series:
     rounds: list[dict[str, float] | None] = field(default_factory=list)
     problem: str = ""
 
+    @property
+    def key(self) -> str:
+        """Its name in the JSON."""
+        return f"{self.link.key}.{self.case.key}"
+
     def values(self, name: str) -> list[float]:
         """This value in all rounds that have it."""
         return [values[name] for values in self.rounds if values and name in values]
@@ -135,21 +139,20 @@ class Bed:
 
     def _stream(self, case: Case, opens: float, seconds: float) -> list[Job]:
         by_homad = case.stream == "homad"
-        library = str(BUILD / "lib" / "preload" / "libhoma-preload.so")
-        run = [str(ROOT / "lib" / "preload" / "homa-run"), "--tcp"] if by_homad else []
         at = [self.pair[0].address, str(self._port), "--mode", "receive", "--size", "65536"]
         times = ["--warmup", "0", "--measure-at", f"{opens:.6f}", "--duration", str(seconds)]
+        flows = str(homa_flows())
         words = (
-            ["server", *at],
-            ["client", *at, *times, "--json", "{json}"],
+            [flows, "server", *at],
+            [flows, "client", *at, *times, "--json", "{json}"],
         )
         return [
             Job(
-                f"stream {words[side][0]}",
-                [*run, str(homa_flows()), *words[side]],
+                f"stream {words[side][1]}",
+                unmodified(words[side]) if by_homad else words[side],
                 self.pair[side],
                 background=side == 0,
-                env={**self.daemons[side].env, "HOMA_PRELOAD_LIB": library} if by_homad else {},
+                env=unmodified_env(self.daemons[side].env) if by_homad else {},
             )
             for side in (0, 1)
         ]
@@ -245,28 +248,17 @@ def check(points: str, rounds: int, seconds: float) -> list[Link]:
 
 def main(links: list[Link], rounds: int, seconds: float, json_file: Path | None) -> None:
     """Measure, show, save."""
-    here = machine.describe()
-    if rootless.mode() != "root":
-        raise LabError("bench tas starts daemons in network namespaces: run it as root")
+    here = start()
     series = measure(links, rounds, seconds)
     found = to_alone(series)
     out = console()
-    out.print(here.one_line(), markup=False)
-    if here.warning():
-        out.print(here.warning(), markup=False)
+    head(here)
     for link in links:
         out.print(link_table(link, series, found))
     out.print(
         f"Medians of {rounds} rounds; lost: of the stream's rate alone, by the RPCs.", markup=False
     )
-    for one in series:
-        if one.problem:
-            out.print(f"{one.link.key}, {one.case.text}: {one.problem}", markup=False)
-    if json_file:
-        write_json(json_file, as_json(series, found, here, seconds))
-        out.print(f"Everything measured: {json_file}", markup=False)
-    if not any(values for one in series for values in one.rounds):
-        raise LabError("nothing could be measured; the reasons are above")
+    finish(series, json_file, as_json(series, found, here, seconds))
 
 
 def as_json(
@@ -274,10 +266,6 @@ def as_json(
 ) -> dict[str, object]:
     """The whole result as a document."""
     names = ("p50_us", "p99_us", "samples", "bits_per_s")
-    ratios: dict[str, dict[str, object]] = {}
-    for key, values in found.items():
-        link, way = key.split(".")
-        ratios.setdefault(link, {})[way] = values
     return {
         "what": "tas-beside",
         "machine": here.as_json(),
@@ -285,13 +273,13 @@ def as_json(
         "rpcs_per_s": RATE,
         "size": SIZE,
         "cases": {
-            f"{one.link.key}.{one.case.key}": {
+            one.key: {
                 "problem": one.problem,
                 **{name: spread(one.values(name)) for name in names if one.values(name)},
             }
             for one in series
         },
-        "ratios": ratios,
+        "ratios": nested(found),
     }
 
 
@@ -309,7 +297,7 @@ def link_table(link: Link, series: Sequence[Series], found: dict) -> object:
         for name in ("p50_us", "p99_us"):
             values = one.values(name)
             cells.append(f"{statistics.median(values):,.0f}" if values else "")
-        ratios = found.get(f"{link.key}.{one.case.key}", {})
+        ratios = found.get(one.key, {})
         cells += _with_spread(ratios.get("p99"))
         rates = one.values("bits_per_s")
         cells.append(f"{statistics.median(rates) / 1e9:.2f}" if rates else "")

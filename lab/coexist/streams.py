@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lab.errors import LabError
+from lab.net.homad import unmodified, unmodified_env
 from lab.net.hosts import Host
 from lab.net.runner import Job
-from lab.paths import BUILD, ROOT, homa_flows
+from lab.paths import homa_flows
 
 PORT = 5001
 TO = 3  # hosts that a host sends streams to, if there are so many others
@@ -58,9 +59,8 @@ def jobs(
     program = [str(homa_flows())]
     env: dict[str, dict[str, str]] = {host.address: {} for host in hosts}
     if homad:
-        program = [str(ROOT / "lib" / "preload" / "homa-run"), "--tcp", *program]
-        library = str(BUILD / "lib" / "preload" / "libhoma-preload.so")
-        env = {a: {**homad(a), "HOMA_PRELOAD_LIB": library} for a in env}
+        program = unmodified(program)
+        env = {a: unmodified_env(homad(a)) for a in env}
     others = min(TO, len(hosts) - 1)
     pace = f"{load * rate_bps / others:.0f}"
     found = []

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.net.hosts import Host
-from lab.paths import BUILD
+from lab.paths import BUILD, ROOT
 from lab.net.runner import last_words
 
 START_S = 20.0
@@ -67,6 +67,17 @@ def effort(*pids: int) -> Effort:
     except (OSError, ValueError, IndexError) as error:
         raise LabError(f"a process's accounts in /proc cannot be read: {error}") from None
     return Effort(time.monotonic(), cpu_ns / 1e9, sleeps, switches)
+
+
+def unmodified(argv: list[str]) -> list[str]:
+    """The words that run a program as it is, with its TCP through homad."""
+    return [str(ROOT / "lib" / "preload" / "homa-run"), "--tcp", *argv]
+
+
+def unmodified_env(env: dict[str, str]) -> dict[str, str]:
+    """And its environment; `env` is the daemon's (Homad.env)."""
+    library = BUILD / "lib" / "preload" / "libhoma-preload.so"
+    return {**env, "HOMA_PRELOAD_LIB": str(library)}
 
 
 class Homad:

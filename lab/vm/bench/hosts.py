@@ -19,22 +19,31 @@ MODULE = "homa/bench/homa.ko"
 SERVER = "10.1.0.2"
 CLIENT = "10.1.0.1"
 
-# Addresses are of the host side; IPv6 is off so that nothing but the measured speaks.
-#
-# Until its random numbers are ready, a kernel mixes them anew for each new slab of memory, 9,000
-# instructions a time and a twelfth of what a long message takes. Reading /dev/random makes them.
-_HOSTS = f"""
+# Room for TCP's windows, as a careful administrator would give it.
+_TCP = ("net.ipv4.tcp_rmem='4096 131072 16777216'", "net.ipv4.tcp_wmem='4096 131072 16777216'")
+
+
+def namespaces(*settings: str) -> str:
+    """The namespaces c and s, as shell; `settings` are words for sysctl -w in both.
+
+    IPv6 is off so that nothing but the measured speaks. Until its random numbers are ready, a kernel
+    mixes them anew for each new slab of memory, 9,000 instructions a time and a twelfth of what a long
+    message takes. Reading /dev/random makes them.
+    """
+    off = [f"net.ipv6.conf.{which}.disable_ipv6=1" for which in ("all", "default")]
+    words = "".join(f"\tip netns exec $h sysctl -q -w {word}\n" for word in (*off, *settings))
+    return f"""
 set -e
 head -c 1 /dev/random >/dev/null
 for h in c s; do
 	ip netns add $h
-	ip netns exec $h sysctl -q -w net.ipv6.conf.all.disable_ipv6=1
-	ip netns exec $h sysctl -q -w net.ipv6.conf.default.disable_ipv6=1
-	ip netns exec $h sysctl -q -w net.ipv4.tcp_rmem="4096 131072 16777216"
-	ip netns exec $h sysctl -q -w net.ipv4.tcp_wmem="4096 131072 16777216"
-	ip -n $h link set lo up
+{words}	ip -n $h link set lo up
 done
-ip link add vc netns c type veth peer name vs netns s
+"""
+
+
+# Addresses are of the host side.
+_HOSTS = f"""{namespaces(*_TCP)}ip link add vc netns c type veth peer name vs netns s
 ip -n c addr add {CLIENT}/24 dev vc
 ip -n s addr add {SERVER}/24 dev vs
 ip -n c link set vc up

@@ -38,16 +38,7 @@ _CONFIG = """
 listen = [10000, 29999]
 connect = [10000, 29999]
 """
-_NETWORK = f"""
-set -e
-head -c 1 /dev/random >/dev/null
-for h in c s; do
-	ip netns add $h
-	ip netns exec $h sysctl -q -w net.ipv6.conf.all.disable_ipv6=1
-	ip netns exec $h sysctl -q -w net.ipv6.conf.default.disable_ipv6=1
-	ip -n $h link set lo up
-done
-ip link add eth0 netns c type veth peer name eth0 netns s
+_NETWORK = f"""{hosts.namespaces()}ip link add eth0 netns c type veth peer name eth0 netns s
 ip -n c addr add {hosts.CLIENT}/24 dev eth0
 ip -n s addr add {hosts.SERVER}/24 dev eth0
 ip -n c link set eth0 up
@@ -177,7 +168,7 @@ def measure(kernel: Kernel, rounds: int, seconds: float) -> Echoes:
         options = Options(
             memory=1024,
             icount=True,
-            programs=(*own.values(), starter, "sysctl"),
+            programs=(*own.values(), starter),
             files=files,
             plugins=(words,),
         )
