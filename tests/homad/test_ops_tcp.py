@@ -181,7 +181,7 @@ def test_ss__listener_and_connection(hosts: tuple[Host, Host]) -> None:
         assert (asked["peer"], asked["peer_port"], asked["pid"]) == (b.v4, 5000, client.process.pid)
         assert asked["local_port"] == served["peer_port"]
         assert asked["age_ns"] > 0 and asked["error"] == 0 and not asked["orphan"]
-        before = sent_again(a)
+        of_all, of_it = sent_again(a), only(a)["retransmits"]
         # Bytes lie where they are: written and taken, written and not taken.
         assert client.tell("send 3000") == "done"
         eventually(lambda: only(b, "--state", "established")["recv_q"] == 3000)
@@ -192,9 +192,8 @@ def test_ss__listener_and_connection(hosts: tuple[Host, Host]) -> None:
         assert served["data_segs_in"] > 0 and served["segs_in"] >= served["data_segs_in"]
         eventually(lambda: only(a)["bytes_acked"] == 3000)
         asked = only(a)
-        # On a busy machine segments are sent again, and all of homad's are of this connection.
-        again = sent_again(a) - before
-        assert asked["retransmits"] <= again and only(a)["retransmits"] >= again
+        # On a busy machine segments are sent again: as many as homad counts at most, mostly none.
+        assert asked["retransmits"] - of_it <= sent_again(a) - of_all
         assert (asked["send_q"], asked["mss"] > 500, asked["rtt_ns"] > 0) == (0, True, True)
         assert asked["data_segs_out"] >= 2 and asked["cwnd"] >= asked["mss"]
 
