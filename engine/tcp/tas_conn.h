@@ -157,8 +157,8 @@ struct tas_cubic {
  * @interval: length of the control interval, in ns.
  * @rtt: last round trip measured in this interval, in ns; 0: none was measured.
  * @rtt_before: last round trip measured in an earlier interval, in ns; 0: none was measured.
- * @rtt_floor: shortest round trip of the last intervals, in ns; 0: none was measured. The control
- *	interval is at least twice that.
+ * @rtt_floor: shortest round trip measured of late, in ns; 0: none was measured. It rises a little
+ *	in each interval, so that a path that became longer is learned.
  * @rtt_least: shortest round trip that TIMELY has seen, in ns; 0: it has seen none.
  * @gradient: TIMELY's moving average of the differences between round trips, in ns.
  * @falls: number of intervals in a row in which @gradient was not positive, at most 5.

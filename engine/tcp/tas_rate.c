@@ -16,7 +16,7 @@
 #define RATE_MOST (1ull << 35)
 #define SRTT_MOST (1ull << 28)
 #define WINDOW_LEAST 4u /* smallest window, in segments */
-/* The floor of round trips rises by this power of two of a part in each interval. */
+/* In each interval the floor of round trips rises by itself divided by 2^FLOOR_SHIFT. */
 #define FLOOR_SHIFT 6
 
 /* The last round trip or the average, whichever is less, in ns: a queue may have gone. */
@@ -27,7 +27,7 @@ static u64 round_trip(const struct tas_conn *conn)
 	return last ? homa_min_u64(last, conn->srtt) : conn->srtt;
 }
 
-/* The floor rises slowly, so that a path that became longer is learned. */
+/* Raises the floor a little, or lowers it to what was measured in this interval. */
 static void learn_floor(struct tas_conn *conn)
 {
 	struct tas_rate *r = &conn->rate;
