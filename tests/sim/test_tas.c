@@ -92,8 +92,8 @@ static u64 duplicates(void)
 	return found;
 }
 
-/* Bytes of packets with something new that come to host 0 over its link in 200 ms, of 100 connections whose sender never ends,
- * when each link loses @loss_ppm of a million packets. */
+/* Bytes of packets with something new that come to host 0 over its link in 200 ms, of 100
+ * connections whose sender never ends, when each link loses @loss_ppm of a million packets. */
 static u64 bytes_with(u64 control, u32 loss_ppm)
 {
 	struct sim_config cfg;
