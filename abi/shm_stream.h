@@ -177,7 +177,8 @@ enum homa_stream_event_kind {
 	/* The answer to HOMA_STREAM_ACCEPT if no connection waits at listener @token, or if there
 	 * is no memory for it; if there is one, the answer is HOMA_STREAM_ACCEPTED. A command
 	 * waits while homad finds out whether there is memory. It also comes unasked, when the
-	 * last connection of which HOMA_STREAM_WAITING told was taken. */
+	 * last connection of which HOMA_STREAM_WAITING told was taken: @slot is 1 then, in an
+	 * answer 0. */
 	HOMA_STREAM_NOTHING,
 	/* After HOMA_CTL_STREAM_JOIN, the child has joined a stream of its parent. @token is the
 	 * parent's name of it, generation << 32 | slot; @slot and @generation are the child's. */

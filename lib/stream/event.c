@@ -165,8 +165,9 @@ static bool offered(struct homa_streams *ctx,
 	__atomic_store_n(&listener->offered, any, __ATOMIC_RELEASE);
 	if (any)
 		homa_stream_add_news(listener);
-	else
-		listener->asked = false;
+	else if (!event->slot)
+		listener->asked =
+			false; /* otherwise the answer is still to come */
 	return true;
 }
 

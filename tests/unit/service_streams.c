@@ -245,7 +245,7 @@ static void accept__waits_for_memory(void **state)
 	struct homad_tcp_listener listener;
 	struct homad_hold hold = { .listener = NULL };
 	struct homa_stream_command c = { .op = HOMA_STREAM_ACCEPT };
-	struct homa_stream_event e;
+	struct homa_stream_event e, nothing;
 	u32 refused;
 
 	(void)state;
@@ -275,9 +275,15 @@ static void accept__waits_for_memory(void **state)
 		}
 		e = event(second);
 		assert_int_equal(e.kind, HOMA_STREAM_ACCEPTED);
+		/* It was the last one, which is said unasked, and answered when asked for. */
+		nothing = event(second);
+		assert_int_equal(nothing.kind, HOMA_STREAM_NOTHING);
+		assert_int_equal(nothing.slot, 1);
 		command(second, c);
 		look(bed, second);
-		assert_int_equal(event(second).kind, HOMA_STREAM_NOTHING);
+		nothing = event(second);
+		assert_int_equal(nothing.kind, HOMA_STREAM_NOTHING);
+		assert_int_equal(nothing.slot, 0);
 		/* All of its slots are free for the next time. */
 		command(second, (struct homa_stream_command){
 					.op = HOMA_STREAM_ABORT,

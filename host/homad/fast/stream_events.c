@@ -250,7 +250,7 @@ HOMA_RARE static void deliver_emptied(struct homad_streams *s)
 	while (homa_list_empty(&s->news) &&
 	       (node = homa_list_first(&s->emptied)) && has_room(s)) {
 		homa_list_del(node);
-		put_named(s, HOMA_STREAM_NOTHING, 0, 0,
+		put_named(s, HOMA_STREAM_NOTHING, 1, 0,
 			  homa_container_of(node, struct homad_hold, emptied)->number);
 	}
 }
