@@ -386,6 +386,7 @@ static int receive(struct homa *h, struct homa_message *msg, uint64_t id,
 	uint64_t serial = h->serial;
 	int rc;
 
+	homa_slice_shorten();
 	/* When this returns -ESHUTDOWN, @h has been freed. */
 	rc = h->ops->receive(h->host, msg, id, flags, timeout_ns);
 	if (rc)
@@ -457,6 +458,7 @@ int homa_receive_batch(struct homa *h, struct homa_message *msgs,
 	if (n > HOMA_MAX_BATCH)
 		n = HOMA_MAX_BATCH;
 	serial = h->serial;
+	homa_slice_shorten();
 	rc = h->ops->receive_batch(h->host, msgs, n, flags, ns(timeout_ms));
 	if (rc < 0)
 		return homa_fail_op(serial, op, rc);
@@ -583,6 +585,7 @@ int homa_poll(struct homa *h)
 	if (!usable(h))
 		return bad_handle(h, "homa_poll");
 	serial = h->serial;
+	homa_slice_shorten();
 	return result(serial, "homa_poll", h->ops->poll(h->host));
 }
 

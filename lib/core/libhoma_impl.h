@@ -98,6 +98,13 @@ int homa_settle_options(const struct homa_options *in,
 			struct homa_backend_options *out, char *err,
 			size_t errlen);
 
+/** homa_slice_init() - read how long slices shall be from the environment; 0, or -EINVAL with a
+ *  sentence in @err. */
+int homa_slice_init(char *err, size_t errlen);
+/** homa_slice_shorten() - this thread receives messages: have it run soon when one comes. The
+ *  first call of a thread makes two system calls, others none. */
+void homa_slice_shorten(void);
+
 /** homa_load_embedded() - load the embedded host; NULL with a sentence in @err on failure. */
 const struct homa_backend_ops *homa_load_embedded(char *err, size_t errlen);
 

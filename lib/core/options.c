@@ -101,5 +101,7 @@ int homa_settle_options(const struct homa_options *in,
 			 (unsigned int)(in->flags & ~KNOWN_FLAGS));
 		return -EINVAL;
 	}
+	if (homa_slice_init(err, errlen))
+		return -EINVAL;
 	return out->link_mbps ? 0 : env_mbps(&out->link_mbps, err, errlen);
 }

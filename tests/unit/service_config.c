@@ -76,7 +76,7 @@ static void config__every_setting_arrives(void **state)
 	(void)state;
 	assert_int_equal(
 		load("[threads]\nmode = \"dedicated\"\ncores = [3, 5]\nspin_us = 70\n"
-		     "spin_min_us = 7\nscale = false\nscale_idle = 1.5\nscale_busy = 0\n"
+		     "spin_min_us = 7\nslice_us = 3000\nscale = false\nscale_idle = 1.5\nscale_busy = 0\n"
 		     "[network]\ninterfaces = [\"eth7\", \"eth8\"]\nafxdp = \"on\"\n"
 		     "xdp_mode = \"native\"\nudp_port = 4000\nbulk = \"on\"\n"
 		     "[attach]\nsocket = \"/tmp/x\"\nmode = \"0640\"\n"
@@ -90,6 +90,7 @@ static void config__every_setting_arrives(void **state)
 	assert_int_equal(config.cores[1], 5);
 	assert_int_equal(config.spin_us, 70);
 	assert_int_equal(config.spin_min_us, 7);
+	assert_int_equal(config.slice_us, 3000);
 	assert_false(config.scale);
 	assert_int_equal(config.scale_idle, 150);
 	assert_int_equal(config.scale_busy, 0);

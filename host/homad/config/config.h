@@ -150,6 +150,8 @@ struct homad_interfaces {
  * @spin_us: In shared mode, a thread polls at most this many microseconds without work
  *	before it sleeps.
  * @spin_min_us: The same limit where work is rare, and beside a process that never sleeps.
+ * @slice_us: In shared mode, the slice in microseconds that a thread asks of the scheduler, see
+ *	homa_slice.h; 0 leaves that alone.
  * @scale: In dedicated mode, the number of threads that spin follows the load.
  * @scale_idle: A thread rests if the idle shares of all add up to more cores than this; in
  *	hundredths of a core.
@@ -199,7 +201,7 @@ struct homad_config {
 	u32 bulk_min;
 	u32 link_mbps;
 	bool direct;
-	u32 spin_us, spin_min_us;
+	u32 spin_us, spin_min_us, slice_us;
 	bool scale;
 	u32 scale_idle, scale_busy, scale_ms;
 	char socket[108];

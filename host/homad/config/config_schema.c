@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "config_schema.h"
+#include "homa_slice.h"
 
 #define AT(field) offsetof(struct homad_config, field)
 #define ROOM(field) sizeof(((struct homad_config *)0)->field)
@@ -43,6 +44,8 @@ const struct homad_setting homad_settings[] = {
 	       "shared: longest polling without work before the thread sleeps, us"),
 	NUMBER("threads.spin_min_us", spin_min_us, 0, 1000000, true,
 	       "shared: the same where work is rare, and beside a process that never sleeps, us"),
+	NUMBER("threads.slice_us", slice_us, 0, HOMA_SLICE_MAX_US, false,
+	       "shared: for how long the scheduler lets the thread run beside others that have work, us; 0: as it likes"),
 	BOOL("threads.scale", scale, false,
 	     "dedicated: the number of threads that spin follows the load"),
 	HUNDREDTHS("threads.scale_idle", scale_idle, 1, 1600, false,

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "fast.h"
 #include "homad_tcp.h"
+#include "homa_slice.h"
 #include "log.h"
 
 /* Adds the time since @from to busy or idle time, by the two readings of the clock that
@@ -33,6 +34,8 @@ static void *thread_main(void *arg)
 	struct homad_thread *t = arg;
 	bool busy = false;
 
+	if (t->d->config.mode == HOMAD_SHARED && t->d->config.slice_us)
+		homa_slice_set(t->d->config.slice_us * 1000ull);
 	homad_now(t);
 	homa_spin_work(&t->spin, t->ctx.now);
 	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
