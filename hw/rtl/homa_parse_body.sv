@@ -22,6 +22,7 @@ module homa_parse_body
     input logic [WIDTH/8-1:0] in_keep,
     input logic in_last,
     input logic in_first,
+    input logic in_begin,        // the header begins in this beat; what was said before is void
     input logic [7:0] in_since,  // beats since that with the begin; negative ones fit nothing
     input homa_l3_t in_l3,
     input logic in_ready,
@@ -78,9 +79,17 @@ module homa_parse_body
       if (turn[bit_]) turned = (turned >> (16 << bit_)) | (turned << (WIDTH - (16 << bit_)));
   end
 
+  // Is this beat so many behind the one with the begin? Before the begin is known, beats may seem to
+  // be behind one: what they put into the header is replaced by what comes later.
+  localparam int ROWS = (HALVES - 1 + HDR_HALVES - 1) / HALVES + 1;
+  logic [ROWS-2:0] passed;
+  wire [ROWS-1:0] row = {passed, in_begin};
+
   always_ff @(posedge clk) begin
     if (rst) c_valid <= 0;
     else if (adv) c_valid <= in_valid;
+    if (rst) passed <= 0;
+    else if (adv && in_valid) passed <= in_last ? '0 : row[ROWS-2:0];
     if (adv && in_valid) begin
       c_data <= in_data;
       c_keep <= in_keep;
@@ -96,9 +105,8 @@ module homa_parse_body
       c_no_sum <= in_no_sum;
       c_emit <= emit;
       c_sent <= emit || sent_before;
-      // A long frame comes to these numbers again, but when they matter no more.
       for (int h = 0; h < HDR_HALVES; h++)
-        if (in_since == 8'((32'(turn) + h) / HALVES))
+        if (32'(turn) + h % HALVES < HALVES ? row[h/HALVES] : row[(h+HALVES)/HALVES])
           c_hdr[HDR_BITS-16-16*h+:16] <= {turned[16*(h%HALVES)+:8], turned[16*(h%HALVES)+8+:8]};
     end
   end

@@ -34,7 +34,7 @@ module homa_parse_l3
     output logic [7:0] q_proto,    // what follows it
     output logic [7:0] q_at,       // begin of what follows, halfwords
     output logic [16:0] q_left,    // bytes behind the IP header, as it says
-    output logic [18:0] q_more,    // what has to be added to q_l3.sum
+    output logic [18:0] q_more,    // what has to be added to q_l3.sum_kept, and that to q_l3.sum
     output logic [16:0] q_bytes,   // of the frame so far
     output logic [16:0] q_end      // end of the IP packet in the frame, bytes
 );
@@ -151,16 +151,13 @@ module homa_parse_l3
   wire bad6 = version != 4'd6;
   wire too_short = s_bytes < l3_byte;
   wire cut = s_bytes < fixed;
-  // The sum of IPv4's header in two parts; the next stage adds them.
-  logic [18:0] sum, more;
-  always_comb begin
-    sum = 0;
-    more = 0;
-    for (int i = 0; i < 5; i++) begin
-      sum = sum + {3'd0, s_ip[16*i+:16]};
-      more = more + {3'd0, s_ip[16*(i+5)+:16]};
-    end
-  end
+  // The sum of IPv4's header in three parts; the next two stages add them.
+  function automatic logic [18:0] word(input int i);
+    word = {3'd0, s_ip[16*i+:16]};
+  endfunction
+  wire [18:0] sum = word(1) + word(2) + word(5);  // length, id, checksum
+  wire [18:0] kept = word(0) + word(3) + word(4) + word(6);
+  wire [18:0] more = word(7) + word(8) + word(9);
   wire [7:0] last_half = l3_at + (v6 ? 8'd19 : 8'd9);
 
   always_ff @(posedge clk) begin
@@ -175,6 +172,7 @@ module homa_parse_l3
       q_l3.vlan <= s_vlan;
       q_l3.tci <= s_vlan ? s_tci : 16'd0;
       q_l3.sum <= {1'b0, sum};
+      q_l3.sum_kept <= {1'b0, kept};
       q_more <= more;
       q_l3.v4 <= v4;
       q_l3.v6 <= v6;
