@@ -59,6 +59,7 @@ package homa_nic_pkg;
     logic [2:0] error;       // WIRE_*
     logic [7:0] hdr_len;     // bytes of header and body without payload
     logic [31:0] offset;     // DATA: message offset of the payload. GRANT, RESEND: clamped
+    logic ends;              // DATA: it has the last byte of its message
     logic [31:0] length;     // DATA, START_MSG: bytes in the message. RESEND: clamped
     logic [31:0] incoming;   // DATA: at most `length`
     logic [2:0] level;       // GRANT, RESEND: priority, clamped

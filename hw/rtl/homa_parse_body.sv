@@ -42,7 +42,8 @@ module homa_parse_body
     output logic q_last,
     output logic q_bad,         // with q_last: the frame contradicts itself, whatever meta said
     output logic q_meta_valid,  // once per frame
-    output homa_meta_t q_meta
+    output homa_meta_t q_meta,
+    output homa_meta_t q_early  // what q_meta is about to be, but for error and what follows it
 );
   localparam int HALVES = WIDTH / 16;
   localparam int LANE_BITS = $clog2(HALVES);
@@ -146,6 +147,7 @@ module homa_parse_body
   logic [32:0] d_room;  // where the payload may begin at most; negative: nowhere
   logic [31:0] d_ctrl_offset;
   logic d_data_type;
+  logic d_beyond;            // more is incoming than there is
 
   wire [7:0] kind = octet(c_hdr, COMMON_TYPE_AT);
   wire disguised = octet(c_hdr, COMMON_FLAGS_AT) == FLAGS[7:0] &&
@@ -206,8 +208,10 @@ module homa_parse_body
         d_meta.error <= early;
         d_meta.hdr_len <= size;
         d_meta.offset <= word(c_hdr, DATA_SEG_OFFSET_AT);
+        d_meta.ends <= 0;
         d_meta.length <= length;
         d_meta.incoming <= word(c_hdr, DATA_INCOMING_AT);
+        d_beyond <= word(c_hdr, DATA_INCOMING_AT) > length;
         d_meta.level <= clamp_level(octet(c_hdr, kind == TYPE_GRANT ? GRANT_PRIORITY_AT
                                                                     : RESEND_PRIORITY_AT));
         d_meta.hdr <= c_hdr;
@@ -223,6 +227,8 @@ module homa_parse_body
   end
 
   // ---- stage 3: the payload's place ----
+
+  assign q_early = d_meta;
 
   wire [31:0] offset = d_in_sequence ? d_sequence : d_meta.offset;
   wire reaches_beyond = d_room[32] || offset > d_room[31:0];
@@ -242,7 +248,8 @@ module homa_parse_body
                                                                                  : d_meta.error;
         if (d_data_type) begin
           q_meta.offset <= offset;
-          q_meta.incoming <= d_meta.incoming > d_meta.length ? d_meta.length : d_meta.incoming;
+          q_meta.ends <= !d_room[32] && offset == d_room[31:0];
+          if (d_beyond) q_meta.incoming <= d_meta.length;
         end else begin
           q_meta.offset <= d_ctrl_offset;
           // A START_MSG has its length where a RESEND has its offset.

@@ -3,6 +3,9 @@
 // The parser: frames in, the same frames out eight cycles later, and beside one beat of each what
 // it is (homa_meta_t). One beat per cycle; all stages stand still together while the output does.
 //
+// m_early tells m_meta in the last cycle in which the beats move before it, but for `error` and what
+// follows that in homa_meta_t.
+//
 // m_meta_valid is set on one beat of every frame, the last one at the latest. m_bad is set on the
 // last beat if the frame ends before its IP packet does, or its headers contradict each other.
 module homa_parser
@@ -26,7 +29,8 @@ module homa_parser
     output logic m_last,
     output logic m_bad,
     output logic m_meta_valid,
-    output homa_meta_t m_meta
+    output homa_meta_t m_meta,
+    output homa_meta_t m_early
 );
   localparam int BYTES = WIDTH / 8;
 
@@ -42,7 +46,7 @@ module homa_parser
   homa_l3_t x_l3[3], e_l3[2];  // e_l3: as the stages for extension headers take it
   logic [16:0] x_left[3], l3_bytes, l3_end;
   logic [18:0] l3_more;
-  logic l3_bad;
+  logic l3_bad, l3_short4;
 
   homa_parse_l3 #(.WIDTH(WIDTH)) l3 (
       .clk, .rst, .adv,
@@ -50,7 +54,7 @@ module homa_parser
       .q_valid(x_valid[0]), .q_data(x_data[0]), .q_keep(x_keep[0]), .q_last(x_last[0]),
       .q_first(x_first[0]), .q_beat(x_beat[0]), .q_l3(x_l3[0]), .q_more(l3_more),
       .q_not_ip(x_not_ip[0]),
-      .q_bad(l3_bad), .q_fragment(x_fragment[0]), .q_ready(x_ready[0]),
+      .q_bad(l3_bad), .q_short4(l3_short4), .q_fragment(x_fragment[0]), .q_ready(x_ready[0]),
       .q_proto(x_proto[0]), .q_at(x_at[0]), .q_left(x_left[0]),
       .q_bytes(l3_bytes), .q_end(l3_end));
   always_comb begin
@@ -59,7 +63,8 @@ module homa_parser
     e_l3[1] = x_l3[1];
     e_l3[1].sum = x_l3[1].sum + x_l3[1].sum_kept;
   end
-  assign x_bad[0] = l3_bad || (x_last[0] && l3_bytes < l3_end);  // it ends before its packet
+  // The last: it ends before its packet.
+  assign x_bad[0] = l3_bad || l3_short4 || (x_last[0] && l3_bytes < l3_end);
   assign x_unknown[0] = 0;
   always_ff @(posedge clk) if (adv && x_valid[1]) prior_beat <= x_beat[1] - 8'd1;
 
@@ -114,5 +119,5 @@ module homa_parser
       .in_dport(b_dport), .in_at(b_at[6:0]), .in_left(b_left), .in_udp(b_udp),
       .in_udp_length(b_udp_length), .in_no_sum(b_no_sum),
       .q_valid(m_valid), .q_data(m_data), .q_keep(m_keep), .q_last(m_last), .q_bad(m_bad),
-      .q_meta_valid(m_meta_valid), .q_meta(m_meta));
+      .q_meta_valid(m_meta_valid), .q_meta(m_meta), .q_early(m_early));
 endmodule
