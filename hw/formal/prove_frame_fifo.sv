@@ -2,7 +2,7 @@
 //
 // homa_frame_fifo, with four places: what is offered stays until it is taken, what comes out is
 // each beat of each frame that has ended, once, in order and unchanged, and no other; a frame that
-// has ended is offered in the third cycle after that or sooner, once those before it are out. A
+// has ended is offered in the second cycle after that or sooner, once those before it are out. A
 // beat's number is free (`mark`), so what holds for it holds for each. s_room says whether there
 // was room for three beats two cycles ago.
 module prove_frame_fifo (
@@ -17,7 +17,7 @@ module prove_frame_fifo (
   homa_frame_fifo #(.WIDTH(8), .DEPTH_BITS(2), .ROOM(3)) fifo (.*);
 
   wire push = s_valid && s_ready, give = m_valid && m_ready;
-  logic begun, waits, late, later;          // later: two cycles in which nothing is offered
+  logic begun, waits, late;                 // late: a cycle in which nothing is offered
   logic [9:0] m_shown, kept;
   logic [4:0] written, whole, out, marked;  // beats of all frames, of those that have ended; given
   logic [4:0] held, held_before;            // beats in the memory: a cycle ago, two cycles ago
@@ -26,13 +26,12 @@ module prove_frame_fifo (
   always_ff @(posedge clk) begin
     begun <= 1;
     marked <= mark;
-    held <= written - out - {4'd0, m_valid} - {4'd0, fifo.head_valid};
+    held <= written - out - {4'd0, m_valid};
     held_before <= held;
     age <= rst ? 2'd0 : age == 2 ? age : age + 2'd1;
     waits <= !rst && m_valid && !m_ready;
     m_shown <= {m_last, m_keep, m_data};
     late <= !rst && whole != out && !m_valid;
-    later <= !rst && whole != out && !m_valid && late;
     if (push && written == mark) kept <= {s_last, s_keep, s_data};
     if (rst) {written, whole, out} <= 0;
     else begin
@@ -51,8 +50,8 @@ module prove_frame_fifo (
       if (waits) assert (m_valid && {m_last, m_keep, m_data} == m_shown);
       if (m_valid) assert (whole != out);
       if (give && out == mark) assert ({m_last, m_keep, m_data} == kept);
-      if (later) assert (m_valid);
-      assert (written - out <= 6);
+      if (late) assert (m_valid);
+      assert (written - out <= 5);
       if (age == 2) assert (s_room == (held_before <= 4 - 3));
       if (written - out < 4) assert (s_ready);
     end

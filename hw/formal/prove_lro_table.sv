@@ -4,7 +4,8 @@
 // does not stop. While what leaves is taken, and is read within two cycles more, a frame that
 // waits to be looked at is taken in one of `LONGEST_WAIT` cycles, and while a frame is inside, a
 // unit leaves in each run of `SLOWEST`, the two cycles included for which a unit may be open. No
-// unit leaves without a frame, and none with more packets than there are inside.
+// unit leaves without a frame, and none with more packets than there are inside. An RPC has one open
+// unit at most.
 //
 // What is known of a frame is free: whether it merges, ends its message, is bad, and which RPC,
 // which header and how many bytes it has. Memory is short whenever that is worst.
@@ -47,6 +48,7 @@ module prove_lro_table
       .p_number(2'd0), .*);
 
   wire leaves = u_valid && !reading;
+  wire [SLOTS-1:0] own = table_.alike & table_.is_open;
   wire [5:0] packets = u_pieces == 0 ? 6'd1 : 6'(u_pieces);
   logic begun, f_waits;
   logic [9:0] settings;
@@ -82,6 +84,7 @@ module prove_lro_table
     end
     if (begun && !rst) begin
       if (leaves) assert (packets <= held && packets <= PIECES);
+      assert ((own & (own - 1'b1)) == 0);
       assert (still < SLOWEST);
       assert (waits < LONGEST_WAIT);
     end

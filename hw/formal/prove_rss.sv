@@ -45,7 +45,9 @@ module prove_rss
   wire back = {src, dst, sport, dport} == {our_dst, our_src, our_dport, our_sport};
   wire ours = homa && (there || back) && id[2:1] == our_id;
 
-  logic s_ready, m_valid, m_keep, m_last, m_bad, m_meta_valid, placed;
+  logic s_ready, m_valid, m_keep, m_last, m_bad, m_meta_valid, placed, s_homa;
+  logic [287:0] s_tuple;
+  homa_rss_tuple rss_tuple (.meta(s_meta), .homa(s_homa), .tuple(s_tuple));
   logic [7:0] m_data;
   logic [1:0] m_queue;
   logic [31:0] m_hash;

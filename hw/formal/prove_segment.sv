@@ -31,7 +31,7 @@ module prove_segment
     input logic [7:0] at,
     input logic [16:0] bytes
 );
-  localparam int SLOWEST = 59;             // 48 halfwords of IPv4's header are the most by far
+  localparam int SLOWEST = 48;             // 39 halfwords of IPv4's options are the most by far
   localparam int HEADER = DATA_HDR;
   localparam logic [3:0] HEAD = 0, SUM = 1, PLAN = 2, WRITE = 3, PASS = 4, REST = 5, DRAIN = 6,
                          DONE = 7, CHECK = 8;  // as in homa_segment
@@ -219,7 +219,9 @@ module prove_segment
       if (state == CHECK) begin
         assert (split && (known || !amid) && packets == 0 && open == 0 && segment.base == 0);
         assert (beats == segment.got && segment.settle != 0 && !segment.have_cur);
-        assert (segment.sum_at == segment.l3_at);
+        assert (segment.sum_at == segment.l3_at + 8'd10);
+        if (segment.fine && segment.settle <= 1)
+          assert (segment.options == (segment.v4 && halves > 10));
       end
       if (plans) assert (segment.fine && seg != 0 && rest != 0);
       if (plans || (state == CHECK && segment.fine)) begin
@@ -235,7 +237,7 @@ module prove_segment
           assert (segment.sum_last == segment.l3_at + halves - 8'd1);
       end
       if (plans) assert ({9'd0, hdr} + {1'b0, part} <= LONGEST);
-      if (state == SUM) assert (segment.v4 && sums < halves && !segment.cut);
+      if (state == SUM) assert (segment.v4 && sums >= 10 && sums < halves && !segment.cut);
       // What the next packet has, once the steps are done.
       if (plans || state == CHECK) begin
         if (segment.settle <= 2) begin
@@ -293,9 +295,10 @@ module prove_segment
       end
       // How long nothing has moved.
       if (state == CHECK) assert (still + {4'd0, segment.settle} <= 3);
-      if (state == SUM) assert (still <= 3 + sums);
-      if (state == PLAN) assert (still + {4'd0, segment.settle} <= 54);
-      if (state == WRITE) assert (still <= 55 + window);
+      if (state == SUM) assert (still + 7 <= sums);
+      if (state == PLAN) assert (still + {4'd0, segment.settle} <= 44);
+      if (state == PLAN && segment.settle == 0) assert (still == 0);
+      if (state == WRITE) assert (still <= 44 + window);
       if (state == DRAIN) assert (still <= 3);
       if (state == HEAD || state == PASS || state == REST) assert (still == 0);
     end

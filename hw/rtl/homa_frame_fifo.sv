@@ -3,6 +3,9 @@
 // A FIFO of whole frames: a frame can be read once its last beat is in, and until then it can be
 // taken back. So nothing leaves of a frame that turns out to be broken, and a frame that leaves has
 // no gaps, whatever its source does.
+//
+// The memory is cut into slices that fit into one block RAM each, of 18 Kbit or 36: the output of a
+// block RAM is late in its cycle, and must not be chosen out of several.
 module homa_frame_fifo #(
     parameter int WIDTH = 512,
     parameter int DEPTH_BITS = 9,  // log2 of the beats that it holds
@@ -27,25 +30,32 @@ module homa_frame_fifo #(
 );
   localparam int BYTES = WIDTH / 8;
   localparam int ENTRY = WIDTH + BYTES + 1;
+  localparam int SLICE = DEPTH_BITS > 11 ? 4 : DEPTH_BITS > 10 ? 9 : DEPTH_BITS > 9 ? 18 : 36;
+  localparam int SLICES = (ENTRY + SLICE - 1) / SLICE;
 
-  logic [ENTRY-1:0] memory[1 << DEPTH_BITS];
   logic [DEPTH_BITS:0] write_at, ended_at, read_at;  // the highest bit tells full from empty
-  logic [ENTRY-1:0] head;
-  logic head_valid;
+  /* verilator lint_off UNUSEDSIGNAL */
+  logic [SLICES*SLICE-1:0] head;              // not all bits of the last slice matter
+  /* verilator lint_on UNUSEDSIGNAL */
+  wire [SLICES*SLICE-1:0] entry = (SLICES * SLICE)'({s_last, s_keep, s_data});
 
   wire full = write_at[DEPTH_BITS] != read_at[DEPTH_BITS] &&
               write_at[DEPTH_BITS-1:0] == read_at[DEPTH_BITS-1:0];
   logic [DEPTH_BITS:0] held;  // beats, a cycle ago
   wire push = s_valid && s_ready;
-  // A memory's output is late in its cycle, so it has a register behind it.
-  wire move = !m_valid || m_ready;
-  wire pop = (!head_valid || move) && read_at != ended_at;
+  wire pop = (!m_valid || m_ready) && read_at != ended_at;
   assign s_ready = !full;
+  assign {m_last, m_keep, m_data} = head[ENTRY-1:0];
+
+  for (genvar i = 0; i < SLICES; i++) begin : slice
+    logic [SLICE-1:0] memory[1 << DEPTH_BITS];
+    always_ff @(posedge clk) begin
+      if (push) memory[write_at[DEPTH_BITS-1:0]] <= entry[SLICE*i+:SLICE];
+      if (pop) head[SLICE*i+:SLICE] <= memory[read_at[DEPTH_BITS-1:0]];
+    end
+  end
 
   always_ff @(posedge clk) begin
-    if (push) memory[write_at[DEPTH_BITS-1:0]] <= {s_last, s_keep, s_data};
-    if (pop) head <= memory[read_at[DEPTH_BITS-1:0]];
-    if (move) {m_last, m_keep, m_data} <= head;
     held <= write_at - read_at;
     s_room <= !rst && 32'(held) <= (1 << DEPTH_BITS) - ROOM;
     if (rst) begin
@@ -53,15 +63,13 @@ module homa_frame_fifo #(
       write_at <= 0;
       ended_at <= 0;
       read_at <= 0;
-      head_valid <= 0;
       m_valid <= 0;
     end else begin
       if (s_abort) write_at <= ended_at;
       else if (push) write_at <= write_at + 1;
       if (push && s_last) ended_at <= write_at + 1;
       if (pop) read_at <= read_at + 1;
-      head_valid <= pop || (head_valid && !move);
-      m_valid <= head_valid || (m_valid && !m_ready);
+      m_valid <= pop || (m_valid && !m_ready);
     end
   end
 endmodule

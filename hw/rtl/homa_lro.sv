@@ -47,12 +47,12 @@ module homa_lro
   logic p_valid, p_ready, p_last, p_bad, p_meta_valid;
   logic [WIDTH-1:0] p_data;
   logic [WIDTH/8-1:0] p_keep;
-  homa_meta_t p_meta;
+  homa_meta_t p_meta, p_early;
 
   homa_parser #(.WIDTH(WIDTH)) parser (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_keep, .s_last,
       .m_valid(p_valid), .m_ready(p_ready), .m_data(p_data), .m_keep(p_keep), .m_last(p_last),
-      .m_bad(p_bad), .m_meta_valid(p_meta_valid), .m_meta(p_meta));
+      .m_bad(p_bad), .m_meta_valid(p_meta_valid), .m_meta(p_meta), .m_early(p_early));
 
   // ---- into memory, with what is known of the frame beside it ----
 
@@ -67,7 +67,8 @@ module homa_lro
   logic [WIDTH-1:0] r_data;
 
   homa_lro_judge judge (
-      .clk, .adv(p_valid && p_ready && p_meta_valid), .s_meta(p_meta), .q_info(judged));
+      .clk, .early_adv(p_ready || !p_valid), .s_early(p_early),
+      .adv(p_valid && p_ready && p_meta_valid), .s_meta(p_meta), .q_info(judged));
 
   homa_lro_store #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) store (
       .clk, .rst, .s_valid(p_valid), .s_ready(p_ready), .s_data(p_data), .s_keep(p_keep),
@@ -116,8 +117,8 @@ module homa_lro
   logic [ENTRY-1:0] waiting[1 << WAIT_BITS];
   logic [WAIT_BITS:0] wait_in, wait_out;
   wire [WAIT_BITS:0] wait_number = wait_in - wait_out;
-  // One may be on its way when this is said.
-  assign f_room = wait_number < (WAIT_BITS + 1)'((1 << WAIT_BITS) - 2);
+  // Two may be on their way when this is said.
+  always_ff @(posedge clk) f_room <= !rst && wait_number < (WAIT_BITS + 1)'((1 << WAIT_BITS) - 3);
 
   logic w_ready;
   logic [PAGES_BITS-1:0] w_page;

@@ -102,18 +102,26 @@ module homa_lro_emit
 
   logic [PAGES_BITS-1:0] page;
   logic [BEAT_BITS-1:0] beat;
-  logic [13:0] pos, end_;       // of the beat's first byte in the frame; of the packet's last
+  logic [13-LOG:0] row;         // number of the beat in the first packet
+  logic [13:0] left;            // bytes of the packet from the beat's first one on
+  logic [8:0] lead;             // of those, what is before its bytes of the message
   logic [LOG-1:0] low;          // bytes of the beat before the packet's
   logic first_beat;
   logic [LOG-1:0] held;
 
+  // The next packet of the unit. The memory tells it a cycle after it is asked, late in the cycle.
+  logic [1:0] coming;           // cycles until it is here
+  logic [PAGES_BITS-1:0] next_page;
+  logic [31:0] next_offset;
+  logic [13:0] next_length;
+
   // ---- the step for this beat ----
 
   wire [LOG-1:0] from = first_beat ? low : '0;
-  wire ends = pos + 14'(BYTES) >= end_;
+  wire ends = left <= 14'(BYTES);
   wire last_piece = number == pieces;
-  wire [LOG:0] high = ends ? (LOG + 1)'(end_ - pos) : (LOG + 1)'(BYTES);
-  wire [LOG+1:0] sum = {2'b00, held} + {1'b0, high} - {2'b00, from};
+  wire [LOG:0] high = ends ? left[LOG:0] : (LOG + 1)'(BYTES);
+  wire [LOG+1:0] sum = {1'b0, high} + ({2'b00, held} - {2'b00, from});
   wire over = sum > (LOG + 2)'(BYTES);
   wire whole = sum >= (LOG + 2)'(BYTES);
   wire [13:0] mark_pos = {6'd0, at} + 14'(COMMON_DOFF_AT);
@@ -121,13 +129,13 @@ module homa_lro_emit
 
   step_t step;
   always_comb begin
-    step.begins = number == 1 && pos == 0;
+    step.begins = number == 1 && row == 0;
     step.turn = held - from;
     step.then_.held = held;
     step.then_.emit = whole || finishes;
     step.then_.last = finishes && !over;
     step.then_.count = sum[LOG:0];
-    step.mark = several && number == 1 && (mark_pos >> LOG) == (pos >> LOG);
+    step.mark = several && number == 1 && mark_pos[13:LOG] == row;
     step.mark_at = mark_pos[LOG-1:0];
     step.then_.bad = bad;
     step.then_.pieces = several ? pieces : (PIECE_BITS + 1)'(1);
@@ -154,8 +162,9 @@ module homa_lro_emit
   assign done_slot = slot;
 
   wire list_room = !l_valid || l_ready;
-  wire begin_piece = state == FETCH && list_room;
-  wire [13:0] skip = number == 0 ? 14'd0 : {6'd0, at} + {6'd0, SKIP};
+  wire begin_piece = state == FETCH && list_room && coming == 0;
+  wire [8:0] later = {1'b0, at} + {1'b0, SKIP};  // where packets begin that follow the first one
+  wire [8:0] skip = number == 0 ? 9'd0 : later;
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -179,8 +188,11 @@ module homa_lro_emit
         default: if (adv) state <= IDLE;
       endcase
     end
+    {next_page, next_offset, next_length} <= {p_page, p_offset, p_length};
+    if (coming != 0) coming <= coming - 1'b1;
     case (state)
       IDLE: begin
+        coming <= 1;
         several <= u_pieces > 1;
         has_slot <= u_pieces != 0;
         pieces <= u_pieces == 0 ? 1 : u_pieces;
@@ -191,8 +203,9 @@ module homa_lro_emit
         bad <= u_bad;
         page <= u_page;
         beat <= 0;
-        pos <= 0;
-        end_ <= u_bytes;
+        row <= 0;
+        left <= u_bytes;
+        lead <= {1'b0, u_at} + DATA_HDR[8:0];
         low <= 0;
         first_beat <= 1;
         held <= 0;
@@ -200,17 +213,19 @@ module homa_lro_emit
       FETCH:
         if (begin_piece) begin
           number <= number + 1;
-          page <= p_page;
+          page <= next_page;
+          coming <= 2;
           beat <= BEAT_BITS'(skip >> LOG);
-          pos <= {skip[13:LOG], {LOG{1'b0}}};
-          end_ <= {6'd0, at} + DATA_HDR[13:0] + p_length;
+          left <= {5'd0, lead} + next_length;
+          lead <= 9'(DATA_HDR - 32'(SKIP)) + 9'(later[LOG-1:0]);
           low <= skip[LOG-1:0];
           first_beat <= 1;
         end
       RUN:
         if (adv) begin
           first_beat <= 0;
-          pos <= pos + 14'(BYTES);
+          row <= row + 1'b1;
+          left <= left - 14'(BYTES);
           beat <= beat + 1;
           held <= LOG'(sum);
           if (&beat) page <= n_next;
@@ -218,22 +233,22 @@ module homa_lro_emit
       default: ;
     endcase
     if (begin_piece) begin
-      l_offset <= p_offset;
-      l_length <= p_length;
+      l_offset <= next_offset;
+      l_length <= next_length;
       l_last <= number + 1'b1 == pieces;
     end
   end
 
   // ---- the beat: read, turned, joined ----
 
-  logic a_valid, b_valid;
-  step_t a;
+  logic q_valid, a_valid, b_valid;
+  step_t q, a;
   join_t b;
-  logic [47:0] b_time;
-  logic [WIDTH-1:0] turned, b_data, kept, joined;
+  logic [47:0] a_time, b_time;
+  logic [WIDTH-1:0] a_data, turned, b_data, kept, joined;
 
   always_comb begin
-    turned = r_data;
+    turned = a_data;
     for (int i = 0; i < LOG; i++)
       if (a.turn[i]) turned = (turned << (8 << i)) | (turned >> (WIDTH - (8 << i)));
     if (a.mark) turned[8*a.mark_at+:8] = DOFF_UNIT;
@@ -243,19 +258,25 @@ module homa_lro_emit
 
   always_ff @(posedge clk) begin
     if (rst) begin
+      q_valid <= 0;
       a_valid <= 0;
       b_valid <= 0;
       m_valid <= 0;
     end else if (adv) begin
-      a_valid <= state == RUN || state == FLUSH;
+      q_valid <= state == RUN || state == FLUSH;
+      a_valid <= q_valid;
       b_valid <= a_valid;
       m_valid <= b_valid && b.emit;
     end
     if (adv) begin
-      a <= step;
+      q <= step;
+      // The memory's output is late in its cycle, so nothing is done with it in the same.
+      a <= q;
+      a_data <= r_data;
+      a_time <= r_time;
       b <= a.then_;
       b_data <= turned;
-      if (a.begins) b_time <= r_time;
+      if (a.begins) b_time <= a_time;
       m_time <= b_time;
       if (b_valid) kept <= b.emit ? b_data : joined;
       m_data <= joined;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 //
 // May a frame be merged with others? What its meta says becomes what large receive needs, one cycle
-// later. A packet merges if whoever takes the unit can have all of it back from the first header
+// later; half of the answer is found while the parser looks for the payload's place.
+//
+// A packet merges if whoever takes the unit can have all of it back from the first header
 // and its offset, and if nobody would have to check a checksum of the whole afterwards:
 //
 // * DATA that decodes, directly on IP or in UDP over IPv4 without a checksum;
@@ -14,9 +16,11 @@ module homa_lro_judge
   import homa_lro_pkg::*;
 (
     input logic clk,
-    input logic adv,
+    input logic early_adv,         // s_early is about to become s_meta
     /* verilator lint_off UNUSEDSIGNAL */
-    input homa_meta_t s_meta,      // not all of it matters here
+    input homa_meta_t s_early,     // not all of it matters here
+    input logic adv,
+    input homa_meta_t s_meta,
     /* verilator lint_on UNUSEDSIGNAL */
     output homa_lro_info_t q_info  // bytes and bad are not known here: 0
 );
@@ -30,30 +34,48 @@ module homa_lro_judge
     fold32 = value[31:16] ^ value[15:0];
   endfunction
 
+  // ---- what the parser knows early ----
+
+  wire [7:0] kind = s_early.hdr[HDR_BITS-8-8*COMMON_TYPE_AT+:8];
+  wire [31:0] early_offset = s_early.hdr[HDR_BITS-32-8*DATA_SEG_OFFSET_AT+:32];
+  wire [7:0] retransmit = s_early.hdr[HDR_BITS-8-8*DATA_RETRANSMIT_AT+:8];
+  wire early_udp = s_early.class_ == CLASS_HOMA_UDP;
+  wire [7:0] plain_at = (s_early.l3.vlan ? 8'd18 : 8'd14) + (s_early.l3.v4 ? 8'd20 : 8'd40) +
+                        (early_udp ? 8'd8 : 8'd0);
+
+  logic carried;         // by something whose checksum does not cover the payload
+  logic plain;           // no options and no extension headers
+  logic right;           // IPv4's checksum is, or there is none
+  logic data;            // DATA with its offset in its own field, and not retransmitted
+  logic [16:0] length;   // bytes of the message in it
+
+  always_ff @(posedge clk)
+    if (early_adv) begin
+      carried <= s_early.class_ == CLASS_HOMA ||
+                 (early_udp && s_early.l3.v4 && s_early.no_sum);
+      plain <= s_early.at == plain_at;
+      right <= s_early.l3.v6 || &fold(s_early.l3.sum);
+      data <= kind == TYPE_DATA && !(&early_offset) && retransmit == 0;
+      length <= s_early.bytes - DATA_HDR[16:0];
+    end
+
+  // ---- the rest ----
+
   wire [63:0] id = s_meta.hdr[HDR_BITS-64-8*COMMON_SENDER_ID_AT+:64];
   wire [31:0] ports = s_meta.hdr[HDR_BITS-32+:32];
-  wire [7:0] kind = s_meta.hdr[HDR_BITS-8-8*COMMON_TYPE_AT+:8];
   wire [31:0] seg_offset = s_meta.hdr[HDR_BITS-32-8*DATA_SEG_OFFSET_AT+:32];
-  wire [7:0] retransmit = s_meta.hdr[HDR_BITS-8-8*DATA_RETRANSMIT_AT+:8];
-  wire native = s_meta.class_ == CLASS_HOMA;
   wire udp = s_meta.class_ == CLASS_HOMA_UDP;
-  wire homa = (native || udp || s_meta.class_ == CLASS_HOMA_TCP) &&
+  wire homa = (s_meta.class_ == CLASS_HOMA || udp || s_meta.class_ == CLASS_HOMA_TCP) &&
               s_meta.bytes >= COMMON_HDR[16:0];
-  wire [16:0] length = s_meta.bytes - DATA_HDR[16:0];
-  wire [7:0] plain_at = (s_meta.l3.vlan ? 8'd18 : 8'd14) + (s_meta.l3.v4 ? 8'd20 : 8'd40) +
-                        (udp ? 8'd8 : 8'd0);
-  wire carried = native || (udp && s_meta.l3.v4 && s_meta.no_sum);
-  wire plain = s_meta.at == plain_at && (s_meta.l3.v6 || &fold(s_meta.l3.sum));
 
   always_ff @(posedge clk)
     if (adv) begin
       q_info.bytes <= 0;
       q_info.bad <= 0;
       q_info.homa <= homa;
-      q_info.merges <= homa && carried && plain && s_meta.error == WIRE_OK && kind == TYPE_DATA &&
-                       !(&seg_offset) && retransmit == 0 && {15'd0, length} != s_meta.length &&
-                       length < 17'(LONGEST);
-      q_info.ends <= s_meta.offset + {15'd0, length} == s_meta.length;
+      q_info.merges <= homa && carried && plain && right && data && s_meta.error == WIRE_OK &&
+                       {15'd0, length} != s_meta.length && length < 17'(LONGEST);
+      q_info.ends <= s_meta.ends;
       q_info.digest <= fold32(id[63:32]) ^ fold32(id[31:0]) ^ fold32(ports) ^
                        fold32(s_meta.l3.src[31:0]);
       q_info.at <= s_meta.at;

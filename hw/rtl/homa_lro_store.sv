@@ -91,8 +91,10 @@ module homa_lro_store
   logic [PAGES_BITS-1:0] page, first;
   logic [BEAT_BITS-1:0] beat;
   logic [13:0] bytes;
-  wire too_long = !begins && bytes == 14'(LONGEST);
-  wire need = beat == 0 && !too_long;
+  // Whether a beat can be taken moves all of the parser, so what that depends on are registers.
+  logic too_long;          // the frame has all bytes that are kept
+  logic need;              // the next beat begins a page
+  wire fills = !begins && bytes == 14'(LONGEST - BYTES);
   wire take = s_valid && s_ready;
   wire [PAGES_BITS-1:0] here = need ? spare : page;
   wire [13:0] bytes_now = (begins ? 14'd0 : bytes) +
@@ -100,8 +102,17 @@ module homa_lro_store
   assign s_ready = (!need || spare_valid) && (!begins || f_room);
   assign take_spare = take && need;
 
+  // The memory is large, so its inputs come from registers. What is written is not read before the
+  // frame has ended, and that is told in the cycle in which its last beat is written.
+  logic put;
+  logic [PAGES_BITS+BEAT_BITS-1:0] put_at;
+  logic [WIDTH-1:0] put_data;
+
   always_ff @(posedge clk) begin
-    if (take && !too_long) memory[{here, beat}] <= s_data;
+    put <= take && !too_long;
+    put_at <= {here, beat};
+    put_data <= s_data;
+    if (put) memory[put_at] <= put_data;
     if (take_spare && !begins) next[page] <= spare;
     if (r_on) r_data <= memory[{r_page, r_beat}];
     n_next <= next[n_page];
@@ -115,12 +126,16 @@ module homa_lro_store
     end
     if (rst) begin
       begins <= 1;
+      too_long <= 0;
+      need <= 1;
       beat <= 0;
       f_valid <= 0;
     end else begin
       f_valid <= take && s_last;
       if (take) begin
         begins <= s_last;
+        too_long <= !s_last && (too_long || fills);
+        need <= s_last || (&beat && !too_long && !fills);
         beat <= s_last ? '0 : too_long ? beat : beat + 1'b1;
       end
     end

@@ -89,6 +89,8 @@ module homa_lro_table
   // ---- which slots matter ----
 
   logic [SLOTS-1:0] is_free, is_open, alike;
+  logic [SLOTS-1:0] own_bit;              // in LOOK: the open unit of the frame's RPC, if any
+  logic any_alike;                        // in LOOK: any slot of it
   always_comb
     for (int i = 0; i < SLOTS; i++) begin
       is_free[i] = slot_state[i] == FREE;
@@ -103,19 +105,29 @@ module homa_lro_table
     for (int i = SLOTS - 1; i >= 0; i--) if (bits[i]) lowest = SLOT_BITS'(i);
   endfunction
 
-  // The open slot from the hand on, which goes round: roughly the oldest.
-  logic [SLOT_BITS-1:0] hand, victim;
-  wire [SLOTS-1:0] turned = SLOTS'({is_open, is_open} >> hand);
-  wire [SLOT_BITS-1:0] ahead = lowest(turned);
+  // An RPC has one open unit at most: its digest and not more was asked when that was opened.
+  function automatic logic [SLOT_BITS-1:0] number_of(input logic [SLOTS-1:0] bit_);
+    number_of = 0;
+    for (int i = 0; i < SLOTS; i++) if (bit_[i]) number_of |= SLOT_BITS'(i);
+  endfunction
+  wire [SLOT_BITS-1:0] found = number_of(own_bit);
+
+  // The open slot from the hand on, which goes round: roughly the oldest. It is known two cycles
+  // late; whoever closes it looks whether it is open, or no slot has changed in the meantime.
+  logic [SLOT_BITS-1:0] hand, victim, hand_before;
+  logic [SLOTS-1:0] turned;
 
   logic has_free, has_open, mine, waits;  // mine: an open unit of the RPC; waits: any slot of it
   logic [SLOT_BITS-1:0] free, own;
 
   // ---- time ----
 
-  logic [15:0] now;
-  logic [SLOT_BITS-1:0] scan, late_slot;
-  logic late;
+  logic [15:0] now, soon;                 // soon: now + 1
+  logic [SLOT_BITS-1:0] scan, aged_slot, late_slot;
+  logic [15:0] age;                       // of the unit in aged_slot, if aged_open
+  logic aged_open;
+  logic late;                             // the unit in late_slot is as old as it may be
+  wire aged = aged_open && age >= patience;
 
   // ---- a frame and its slot ----
 
@@ -128,16 +140,17 @@ module homa_lro_table
   wire [PARTS*PART-1:0] differing = (PARTS * PART)'(key ^ f_info.key);
   wire merges = on && f_info.merges && !f_info.bad;
   // The message offset stands before each packet's part, and in the first one's header anyway.
-  wire [16:0] grown = fill + {3'd0, f_info.length} + 17'd4;
-  wire [16:0] begun = {9'd0, f_info.at} + 17'd56 + {3'd0, f_info.length};
-
-  logic fits, same;
+  logic [14:0] more;                      // bytes that the frame adds to a unit
+  logic [16:0] grown, begun;              // bytes of the unit with it; of a unit that it begins
+  logic [17:0] space;                     // bytes that a unit may have before it; negative: none
+  logic fits;                             // it may be put behind its RPC's unit, if that is alike
+  logic alone;                            // it will not be merged
+  wire same = &same_part;
   logic [3:0] why;
-  wire append = state == ACT && mine && merges && same && fits;
+  wire append = state == ACT && fits && same;
   wire [PIECE_BITS:0] number = unit.pieces + 1'b1;
-  wire ends = f_info.ends || f_info.length != unit.seg || number == (PIECE_BITS + 1)'(PIECES);
+  logic ends;                             // the unit with it takes no more
   wire push_out = state == ACT && mine && !append;              // the unit goes before the frame
-  wire alone = !merges || f_info.ends || begun > {1'b0, limit};  // it will not be merged
   logic [OVERTAKE_BITS:0] overtaken;                            // frames before a closed unit
   wire slow = waits || !alone || overtaken[OVERTAKE_BITS];      // it needs a slot
   wire enter = state == ACT && !mine && slow && has_free;
@@ -187,23 +200,24 @@ module homa_lro_table
       closed_in <= 0;
       hand <= 0;
       late <= 0;
+      aged_open <= 0;
       scan <= 0;
       now <= 0;
+      soon <= 1;
       has_free <= 0;
       has_open <= 0;
       for (int i = 0; i < SLOTS; i++) slot_state[i] <= FREE;
     end else begin
-      now <= now + 1;
+      now <= soon;
+      soon <= soon + 1;
       scan <= scan + 1;
-      if (timed) late <= 0;
-      else if (slot_state[scan] == OPEN && now - slot_since[scan] >= patience) begin
-        late <= 1;
-        late_slot <= scan;
-      end
+      aged_open <= is_open[scan];
+      // A unit that was closed for another reason is late no more.
+      late <= aged || (late && is_open[late_slot]);
+      if (aged) late_slot <= aged_slot;
       has_free <= |is_free;
       has_open <= |is_open;
       free <= lowest(is_free);
-      victim <= hand + ahead;
       case (state)
         // What closes a slot here is seen in LOOK.
         IDLE: if (f_valid && !timed && !squeezed) state <= LOOK;
@@ -219,17 +233,32 @@ module homa_lro_table
       end
       if (done) slot_state[done_slot] <= FREE;
     end
+    aged_slot <= scan;
+    age <= soon - slot_since[scan];        // as it is when that is looked at
+    turned <= SLOTS'({is_open, is_open} >> hand);
+    hand_before <= hand;
+    victim <= hand_before + lowest(turned);
+    // The frame is there in IDLE, and no slot changes between that and LOOK but one that becomes
+    // free: then the frame waits behind a unit that has just left.
+    own_bit <= alike & is_open;
+    any_alike <= |alike;
+    more <= {1'b0, f_info.length} + 15'd4;
     if (state == LOOK) begin
-      mine <= |(alike & is_open);
-      waits <= |alike;
-      own <= lowest(alike & is_open);
-      key <= keys[lowest(alike & is_open)];
-      unit <= units[lowest(alike & is_open)];
-      fill <= fills[lowest(alike & is_open)];
+      mine <= |own_bit;
+      waits <= any_alike;
+      own <= found;
+      key <= keys[found];
+      unit <= units[found];
+      fill <= fills[found];
+      space <= {2'b00, limit} - {3'd0, more};
+      begun <= {9'd0, f_info.at} + 17'd56 + {3'd0, f_info.length};
     end
     if (state == COMPARE) begin
       for (int i = 0; i < PARTS; i++) same_part[i] <= differing[PART*i+:PART] == 0;
-      fits <= grown <= {1'b0, limit} && f_info.length <= unit.seg;
+      fits <= mine && merges && !space[17] && fill <= space[16:0] && f_info.length <= unit.seg;
+      grown <= fill + {2'b00, more};
+      ends <= f_info.ends || f_info.length != unit.seg || number == (PIECE_BITS + 1)'(PIECES);
+      alone <= !merges || f_info.ends || begun > {1'b0, limit};
     end
     if (close) closed[closed_in[SLOT_BITS-1:0]] <= close_slot;
     if (enter) begin
@@ -239,7 +268,6 @@ module homa_lro_table
       slot_since[free] <= now;
     end
   end
-  assign same = &same_part;
 
   wire [SLOT_BITS-1:0] write_slot = enter ? free : own;
   wire [PIECE_BITS-1:0] write_piece = enter ? '0 : unit.pieces[PIECE_BITS-1:0];

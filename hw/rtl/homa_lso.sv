@@ -73,10 +73,12 @@ module homa_lso
     end
   end
 
+  /* verilator lint_off PINCONNECTEMPTY */
   homa_parser #(.WIDTH(WIDTH)) parser (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_keep, .s_last,
       .m_valid(p_valid), .m_ready(p_ready), .m_data(p_data), .m_keep(p_keep), .m_last(p_last),
-      .m_bad(p_bad), .m_meta_valid(p_meta_valid), .m_meta(p_meta));
+      .m_bad(p_bad), .m_meta_valid(p_meta_valid), .m_meta(p_meta), .m_early());
+  /* verilator lint_on PINCONNECTEMPTY */
 
   // A register between the parser, all of whose stages move together, and what is behind it.
   localparam int BEAT = WIDTH + BYTES + 3 + NOTE + $bits(homa_meta_t);

@@ -43,6 +43,7 @@ package homa_nic_pkg;
     logic [127:0] src;       // addresses; those of IPv4 in the lowest 32 bits, the rest 0
     logic [127:0] dst;
     logic [19:0] sum;        // IPv4: of the 10 halfwords of the fixed header
+    logic [19:0] sum_kept;   // the same without length, id and checksum
   } homa_l3_t;
 
   // All that is said of a frame. Fields after `error` are valid if class is one of CLASS_HOMA*
@@ -58,6 +59,7 @@ package homa_nic_pkg;
     logic [2:0] error;       // WIRE_*
     logic [7:0] hdr_len;     // bytes of header and body without payload
     logic [31:0] offset;     // DATA: message offset of the payload. GRANT, RESEND: clamped
+    logic ends;              // DATA: it has the last byte of its message
     logic [31:0] length;     // DATA, START_MSG: bytes in the message. RESEND: clamped
     logic [31:0] incoming;   // DATA: at most `length`
     logic [2:0] level;       // GRANT, RESEND: priority, clamped

@@ -22,6 +22,7 @@ module homa_parse_body
     input logic [WIDTH/8-1:0] in_keep,
     input logic in_last,
     input logic in_first,
+    input logic in_begin,        // the header begins in this beat; what was said before is void
     input logic [7:0] in_since,  // beats since that with the begin; negative ones fit nothing
     input homa_l3_t in_l3,
     input logic in_ready,
@@ -41,7 +42,8 @@ module homa_parse_body
     output logic q_last,
     output logic q_bad,         // with q_last: the frame contradicts itself, whatever meta said
     output logic q_meta_valid,  // once per frame
-    output homa_meta_t q_meta
+    output homa_meta_t q_meta,
+    output homa_meta_t q_early  // what q_meta is about to be, but for error and what follows it
 );
   localparam int HALVES = WIDTH / 16;
   localparam int LANE_BITS = $clog2(HALVES);
@@ -78,9 +80,17 @@ module homa_parse_body
       if (turn[bit_]) turned = (turned >> (16 << bit_)) | (turned << (WIDTH - (16 << bit_)));
   end
 
+  // Is this beat so many behind the one with the begin? Before the begin is known, beats may seem to
+  // be behind one: what they put into the header is replaced by what comes later.
+  localparam int ROWS = (HALVES - 1 + HDR_HALVES - 1) / HALVES + 1;
+  logic [ROWS-2:0] passed;
+  wire [ROWS-1:0] row = {passed, in_begin};
+
   always_ff @(posedge clk) begin
     if (rst) c_valid <= 0;
     else if (adv) c_valid <= in_valid;
+    if (rst) passed <= 0;
+    else if (adv && in_valid) passed <= in_last ? '0 : row[ROWS-2:0];
     if (adv && in_valid) begin
       c_data <= in_data;
       c_keep <= in_keep;
@@ -96,9 +106,8 @@ module homa_parse_body
       c_no_sum <= in_no_sum;
       c_emit <= emit;
       c_sent <= emit || sent_before;
-      // A long frame comes to these numbers again, but when they matter no more.
       for (int h = 0; h < HDR_HALVES; h++)
-        if (in_since == 8'((32'(turn) + h) / HALVES))
+        if (32'(turn) + h % HALVES < HALVES ? row[h/HALVES] : row[(h+HALVES)/HALVES])
           c_hdr[HDR_BITS-16-16*h+:16] <= {turned[16*(h%HALVES)+:8], turned[16*(h%HALVES)+8+:8]};
     end
   end
@@ -138,6 +147,7 @@ module homa_parse_body
   logic [32:0] d_room;  // where the payload may begin at most; negative: nowhere
   logic [31:0] d_ctrl_offset;
   logic d_data_type;
+  logic d_beyond;            // more is incoming than there is
 
   wire [7:0] kind = octet(c_hdr, COMMON_TYPE_AT);
   wire disguised = octet(c_hdr, COMMON_FLAGS_AT) == FLAGS[7:0] &&
@@ -198,8 +208,10 @@ module homa_parse_body
         d_meta.error <= early;
         d_meta.hdr_len <= size;
         d_meta.offset <= word(c_hdr, DATA_SEG_OFFSET_AT);
+        d_meta.ends <= 0;
         d_meta.length <= length;
         d_meta.incoming <= word(c_hdr, DATA_INCOMING_AT);
+        d_beyond <= word(c_hdr, DATA_INCOMING_AT) > length;
         d_meta.level <= clamp_level(octet(c_hdr, kind == TYPE_GRANT ? GRANT_PRIORITY_AT
                                                                     : RESEND_PRIORITY_AT));
         d_meta.hdr <= c_hdr;
@@ -215,6 +227,8 @@ module homa_parse_body
   end
 
   // ---- stage 3: the payload's place ----
+
+  assign q_early = d_meta;
 
   wire [31:0] offset = d_in_sequence ? d_sequence : d_meta.offset;
   wire reaches_beyond = d_room[32] || offset > d_room[31:0];
@@ -234,7 +248,8 @@ module homa_parse_body
                                                                                  : d_meta.error;
         if (d_data_type) begin
           q_meta.offset <= offset;
-          q_meta.incoming <= d_meta.incoming > d_meta.length ? d_meta.length : d_meta.incoming;
+          q_meta.ends <= !d_room[32] && offset == d_room[31:0];
+          if (d_beyond) q_meta.incoming <= d_meta.length;
         end else begin
           q_meta.offset <= d_ctrl_offset;
           // A START_MSG has its length where a RESEND has its offset.

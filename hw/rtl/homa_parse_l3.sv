@@ -29,12 +29,13 @@ module homa_parse_l3
     output homa_l3_t q_l3,
     output logic q_not_ip,         // valid with q_last or q_ready
     output logic q_bad,            // the same: header and frame contradict each other
+    output logic q_short4,         // the same: IPv4, and the packet is shorter than its header
     output logic q_fragment,
     output logic q_ready,          // the fixed header has passed
     output logic [7:0] q_proto,    // what follows it
     output logic [7:0] q_at,       // begin of what follows, halfwords
     output logic [16:0] q_left,    // bytes behind the IP header, as it says
-    output logic [18:0] q_more,    // what has to be added to q_l3.sum
+    output logic [18:0] q_more,    // what has to be added to q_l3.sum_kept, and that to q_l3.sum
     output logic [16:0] q_bytes,   // of the frame so far
     output logic [16:0] q_end      // end of the IP packet in the frame, bytes
 );
@@ -143,24 +144,23 @@ module homa_parse_l3
   wire [3:0] ihl = s_ip[11:8];
   wire [15:0] total = s_ip[16+:16];
   wire [15:0] payload6 = s_ip[32+:16];
-  // Where what total and payload6 count begins, and the bytes of the fixed headers.
+  // Where what total and payload6 count begins.
   wire [16:0] counted_at = v6 ? (s_vlan ? 17'd58 : 17'd54) : l3_byte;
-  wire [16:0] fixed = v6 ? (s_vlan ? 17'd58 : 17'd54) : (s_vlan ? 17'd38 : 17'd34);
   wire [16:0] ip_end = counted_at + {1'b0, v6 ? payload6 : total};
-  wire bad4 = version != 4'd4 || ihl < 4'd5 || total < {10'd0, ihl, 2'b00};
+  wire bad4 = version != 4'd4 || ihl < 4'd5;
   wire bad6 = version != 4'd6;
-  wire too_short = s_bytes < l3_byte;
-  wire cut = s_bytes < fixed;
-  // The sum of IPv4's header in two parts; the next stage adds them.
-  logic [18:0] sum, more;
-  always_comb begin
-    sum = 0;
-    more = 0;
-    for (int i = 0; i < 5; i++) begin
-      sum = sum + {3'd0, s_ip[16*i+:16]};
-      more = more + {3'd0, s_ip[16*(i+5)+:16]};
-    end
-  end
+  wire too_short = s_vlan ? s_bytes < 17'd18 : s_bytes < 17'd14;
+  // The frame ends before the fixed headers do. Comparing with constants is faster than with one
+  // that is chosen first.
+  wire cut4 = s_vlan ? s_bytes < 17'd38 : s_bytes < 17'd34;
+  wire cut6 = s_vlan ? s_bytes < 17'd58 : s_bytes < 17'd54;
+  // The sum of IPv4's header in three parts; the next two stages add them.
+  function automatic logic [18:0] word(input int i);
+    word = {3'd0, s_ip[16*i+:16]};
+  endfunction
+  wire [18:0] sum = word(1) + word(2) + word(5);  // length, id, checksum
+  wire [18:0] kept = word(0) + word(3) + word(4) + word(6);
+  wire [18:0] more = word(7) + word(8) + word(9);
   wire [7:0] last_half = l3_at + (v6 ? 8'd19 : 8'd9);
 
   always_ff @(posedge clk) begin
@@ -175,6 +175,7 @@ module homa_parse_l3
       q_l3.vlan <= s_vlan;
       q_l3.tci <= s_vlan ? s_tci : 16'd0;
       q_l3.sum <= {1'b0, sum};
+      q_l3.sum_kept <= {1'b0, kept};
       q_more <= more;
       q_l3.v4 <= v4;
       q_l3.v6 <= v6;
@@ -186,7 +187,8 @@ module homa_parse_l3
                         s_ip[256+:16], s_ip[272+:16], s_ip[288+:16], s_ip[304+:16]}
                      : {96'd0, s_ip[128+:16], s_ip[144+:16]};
       q_not_ip <= !(v4 || v6) || (s_last && too_short);
-      q_bad <= (v6 ? bad6 : bad4) || (s_last && cut);
+      q_bad <= v6 ? bad6 || (s_last && cut6) : bad4 || (s_last && cut4);
+      q_short4 <= !v6 && total < {10'd0, ihl, 2'b00};
       q_fragment <= v4 && !v6 && s_ip[48+:14] != 0;
       q_ready <= s_beat >= 8'(32'(last_half) / HALVES);
       q_proto <= v6 ? s_ip[48+8+:8] : s_ip[64+:8];

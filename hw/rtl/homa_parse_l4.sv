@@ -42,6 +42,7 @@ module homa_parse_l4
     output logic [15:0] q_sport,
     output logic [15:0] q_dport,
     output logic [7:0] q_at,       // begin of the Homa header, halfwords
+    output logic q_begin,          // it is in this beat, if that is known by now
     output logic [7:0] q_since,    // beats since that with the begin, modulo 256
     output logic [16:0] q_left,    // bytes behind the headers of IP
     output logic q_udp,            // a UDP header is first, and says q_udp_length
@@ -88,6 +89,7 @@ module homa_parse_l4
   wire known = q_ready && !in_first;
   wire behind_udp = udp && ports && !in_unknown && !fragment && !in_bad && !in_not_ip;
   wire [7:0] at = behind_udp ? in_at + 8'd4 : in_at;
+  wire [7:0] homa_row = (known ? q_at : at) >> LANE_BITS;
 
   always_ff @(posedge clk) begin
     if (rst) q_valid <= 0;
@@ -103,7 +105,8 @@ module homa_parse_l4
       if (here1 && !known) q_dport <= half1;
       if (here2 && !known) q_udp_length <= half2;
       if (here3 && !known) q_no_sum <= half3 == 0;
-      q_since <= in_beat - ((known ? q_at : at) >> LANE_BITS);
+      q_begin <= in_beat == homa_row;
+      q_since <= in_beat - homa_row;
       if (!known) begin
         q_at <= at;
         q_left <= in_left;

@@ -3,6 +3,9 @@
 // The parser: frames in, the same frames out eight cycles later, and beside one beat of each what
 // it is (homa_meta_t). One beat per cycle; all stages stand still together while the output does.
 //
+// m_early tells m_meta in the last cycle in which the beats move before it, but for `error` and what
+// follows that in homa_meta_t.
+//
 // m_meta_valid is set on one beat of every frame, the last one at the latest. m_bad is set on the
 // last beat if the frame ends before its IP packet does, or its headers contradict each other.
 module homa_parser
@@ -26,7 +29,8 @@ module homa_parser
     output logic m_last,
     output logic m_bad,
     output logic m_meta_valid,
-    output homa_meta_t m_meta
+    output homa_meta_t m_meta,
+    output homa_meta_t m_early
 );
   localparam int BYTES = WIDTH / 8;
 
@@ -39,26 +43,28 @@ module homa_parser
   logic [BYTES-1:0] x_keep[3];
   logic [7:0] prior_beat;  // the beat before x_beat[2]
   logic [7:0] x_beat[3], x_proto[3], x_at[3];
-  homa_l3_t x_l3[3];
+  homa_l3_t x_l3[3], e_l3[2];  // e_l3: as the stages for extension headers take it
   logic [16:0] x_left[3], l3_bytes, l3_end;
   logic [18:0] l3_more;
-  homa_l3_t l3_said;
-  logic l3_bad;
+  logic l3_bad, l3_short4;
 
   homa_parse_l3 #(.WIDTH(WIDTH)) l3 (
       .clk, .rst, .adv,
       .in_valid(s_valid), .in_data(s_data), .in_keep(s_keep), .in_last(s_last),
       .q_valid(x_valid[0]), .q_data(x_data[0]), .q_keep(x_keep[0]), .q_last(x_last[0]),
-      .q_first(x_first[0]), .q_beat(x_beat[0]), .q_l3(l3_said), .q_more(l3_more),
+      .q_first(x_first[0]), .q_beat(x_beat[0]), .q_l3(x_l3[0]), .q_more(l3_more),
       .q_not_ip(x_not_ip[0]),
-      .q_bad(l3_bad), .q_fragment(x_fragment[0]), .q_ready(x_ready[0]),
+      .q_bad(l3_bad), .q_short4(l3_short4), .q_fragment(x_fragment[0]), .q_ready(x_ready[0]),
       .q_proto(x_proto[0]), .q_at(x_at[0]), .q_left(x_left[0]),
       .q_bytes(l3_bytes), .q_end(l3_end));
   always_comb begin
-    x_l3[0] = l3_said;
-    x_l3[0].sum = l3_said.sum + {1'b0, l3_more};
+    e_l3[0] = x_l3[0];
+    e_l3[0].sum_kept = x_l3[0].sum_kept + {1'b0, l3_more};
+    e_l3[1] = x_l3[1];
+    e_l3[1].sum = x_l3[1].sum + x_l3[1].sum_kept;
   end
-  assign x_bad[0] = l3_bad || (x_last[0] && l3_bytes < l3_end);  // it ends before its packet
+  // The last: it ends before its packet.
+  assign x_bad[0] = l3_bad || l3_short4 || (x_last[0] && l3_bytes < l3_end);
   assign x_unknown[0] = 0;
   always_ff @(posedge clk) if (adv && x_valid[1]) prior_beat <= x_beat[1] - 8'd1;
 
@@ -66,7 +72,7 @@ module homa_parser
     homa_parse_ext #(.WIDTH(WIDTH)) stage (
         .clk, .rst, .adv,
         .in_valid(x_valid[i]), .in_data(x_data[i]), .in_keep(x_keep[i]), .in_last(x_last[i]),
-        .in_first(x_first[i]), .in_beat(x_beat[i]), .in_l3(x_l3[i]), .in_not_ip(x_not_ip[i]),
+        .in_first(x_first[i]), .in_beat(x_beat[i]), .in_l3(e_l3[i]), .in_not_ip(x_not_ip[i]),
         .in_bad(x_bad[i]), .in_fragment(x_fragment[i]), .in_ready(x_ready[i]),
         .in_unknown(x_unknown[i]), .in_proto(x_proto[i]), .in_at(x_at[i]), .in_left(x_left[i]),
         .q_valid(x_valid[i+1]), .q_data(x_data[i+1]), .q_keep(x_keep[i+1]),
@@ -80,6 +86,7 @@ module homa_parser
   logic b_valid, b_last, b_first, b_ready, b_broken, b_no_sum, b_udp;
   logic [WIDTH-1:0] b_data;
   logic [BYTES-1:0] b_keep;
+  logic b_begin;
   logic [7:0] b_since;
   /* verilator lint_off UNUSEDSIGNAL */
   logic [7:0] b_at;  // its highest bit is not used
@@ -98,7 +105,8 @@ module homa_parser
       .in_bad(x_bad[2]), .in_fragment(x_fragment[2]), .in_ready(x_ready[2]),
       .in_unknown(x_unknown[2]), .in_proto(x_proto[2]), .in_at(x_at[2]), .in_left(x_left[2]),
       .q_valid(b_valid), .q_data(b_data), .q_keep(b_keep), .q_last(b_last), .q_first(b_first),
-      .q_since(b_since), .q_l3(b_l3), .q_ready(b_ready), .q_class(b_class), .q_broken(b_broken),
+      .q_begin(b_begin), .q_since(b_since), .q_l3(b_l3), .q_ready(b_ready), .q_class(b_class),
+      .q_broken(b_broken),
       .q_sport(b_sport), .q_dport(b_dport), .q_at(b_at), .q_left(b_left), .q_udp(b_udp),
       .q_udp_length(b_udp_length),
       .q_no_sum(b_no_sum));
@@ -106,10 +114,10 @@ module homa_parser
   homa_parse_body #(.WIDTH(WIDTH)) body (
       .clk, .rst, .adv,
       .in_valid(b_valid), .in_data(b_data), .in_keep(b_keep), .in_last(b_last),
-      .in_first(b_first), .in_since(b_since), .in_l3(b_l3), .in_ready(b_ready),
-      .in_class(b_class), .in_broken(b_broken), .in_sport(b_sport), .in_dport(b_dport),
-      .in_at(b_at[6:0]), .in_left(b_left), .in_udp(b_udp),
+      .in_first(b_first), .in_begin(b_begin), .in_since(b_since), .in_l3(b_l3),
+      .in_ready(b_ready), .in_class(b_class), .in_broken(b_broken), .in_sport(b_sport),
+      .in_dport(b_dport), .in_at(b_at[6:0]), .in_left(b_left), .in_udp(b_udp),
       .in_udp_length(b_udp_length), .in_no_sum(b_no_sum),
       .q_valid(m_valid), .q_data(m_data), .q_keep(m_keep), .q_last(m_last), .q_bad(m_bad),
-      .q_meta_valid(m_meta_valid), .q_meta(m_meta));
+      .q_meta_valid(m_meta_valid), .q_meta(m_meta), .q_early(m_early));
 endmodule

@@ -52,6 +52,8 @@ module homa_rss
     input logic s_bad,
     input logic s_meta_valid,
     input homa_meta_t s_meta,
+    input logic s_homa,                     // it has an RPC
+    input logic [287:0] s_tuple,            // what is hashed, as homa_rss_tuple says
 
     output logic m_valid,
     input logic m_ready,
@@ -67,31 +69,11 @@ module homa_rss
 );
   localparam int BYTES = WIDTH / 8;
   localparam int HDR_BITS = 8 * HDR_BYTES;
-  localparam int STAGES = 4;  // before the last: tuple, sum, sum, tables
+  localparam int STAGES = 4;  // before the last: sum, sum, tables, comparison
   localparam int TAG_BITS = 32 - RPC_BITS;
 
   wire adv = m_ready || !m_valid;
   assign s_ready = adv;
-
-  // ---- the tuple ----
-
-  wire [62:0] id = s_meta.hdr[HDR_BITS-63-8*COMMON_SENDER_ID_AT+:63];  // but for its lowest bit
-  wire [15:0] sport = s_meta.hdr[HDR_BITS-16-8*COMMON_SPORT_AT+:16];
-  wire [15:0] dport = s_meta.hdr[HDR_BITS-16-8*COMMON_DPORT_AT+:16];
-  wire homa = (s_meta.class_ == CLASS_HOMA || s_meta.class_ == CLASS_HOMA_UDP ||
-               s_meta.class_ == CLASS_HOMA_TCP) && s_meta.bytes >= COMMON_HDR[16:0];
-  wire nothing = s_meta.class_ == CLASS_NOT_IP || s_meta.class_ == CLASS_BAD;
-  wire [31:0] ports = s_meta.class_ == CLASS_PORTS ? {s_meta.out_sport, s_meta.out_dport} : 32'd0;
-
-  logic [287:0] tuple;
-  always_comb begin
-    if (nothing) tuple = 0;
-    else if (homa)
-      tuple = {s_meta.l3.src ^ s_meta.l3.dst, 1'b0, id, 64'd0, sport ^ dport, 16'd0};
-    else if (s_meta.l3.v4)
-      tuple = {s_meta.l3.src[31:0], s_meta.l3.dst[31:0], ports, 192'd0};
-    else tuple = {s_meta.l3.src, s_meta.l3.dst, ports};
-  end
 
   // First of a message: DATA of its first byte that decodes.
   wire first = s_meta.error == WIRE_OK && s_meta.offset == 0 &&
@@ -103,8 +85,7 @@ module homa_rss
   logic [WIDTH-1:0] p_data[STAGES];
   logic [BYTES-1:0] p_keep[STAGES];
   homa_meta_t p_meta[STAGES];
-  logic [287:0] t_tuple;
-  logic [31:0] hash, r_hash;
+  logic [31:0] hash, r_hash, j_hash;
 
   always_ff @(posedge clk) begin
     if (rst) p_valid <= 0;
@@ -113,7 +94,7 @@ module homa_rss
       p_last <= {p_last[STAGES-2:0], s_last};
       p_bad <= {p_bad[STAGES-2:0], s_bad};
       p_meta_valid <= {p_meta_valid[STAGES-2:0], s_meta_valid};
-      p_homa <= {p_homa[STAGES-2:0], homa};
+      p_homa <= {p_homa[STAGES-2:0], s_homa};
       p_first <= {p_first[STAGES-2:0], first};
       p_data[0] <= s_data;
       p_keep[0] <= s_keep;
@@ -123,14 +104,14 @@ module homa_rss
         p_keep[i] <= p_keep[i-1];
         p_meta[i] <= p_meta[i-1];
       end
-      t_tuple <= tuple;
       r_hash <= hash;
+      j_hash <= r_hash;
     end
   end
 
-  homa_toeplitz #(.KEY(KEY)) toeplitz (.clk, .adv, .in_tuple(t_tuple), .q_hash(hash));
+  homa_toeplitz #(.KEY(KEY)) toeplitz (.clk, .adv, .in_tuple(s_tuple), .q_hash(hash));
 
-  // ---- the tables ----
+  // ---- the tables, at r_hash ----
 
   logic [RPC_BITS-1:0] clear_at;
   logic clearing;
@@ -145,40 +126,80 @@ module homa_rss
   } rpc_t;
 
   rpc_t rpcs[1 << RPC_BITS];
-  rpc_t stored, written;
-  logic [RPC_BITS-1:0] written_at;
-  logic written_now;
-  logic [2:0] now;  // 1..7: number of the tick
+  rpc_t stored;
+  logic [2:0] now;    // 1..7: number of the tick
+  logic [7:0] fresh;  // of each number: it is this tick or one of the two before it
+  wire [2:0] later = now == 7 ? 3'd1 : now + 3'd1;
 
   always_ff @(posedge clk) begin
     if (set) table_[set_at] <= set_queue;
     else if (clearing && clear_at < 256) table_[8'(clear_at)] <= QUEUE_BITS'(32'(clear_at) % QUEUES);
     if (adv) by_table <= table_[hash[7:0]];
+    if (adv) stored <= rpcs[hash[RPC_BITS-1:0]];
   end
 
   always_ff @(posedge clk)
-    if (rst) now <= 1;
-    else if (tick) now <= now == 7 ? 3'd1 : now + 3'd1;
+    if (rst) begin
+      now <= 1;
+      fresh <= 8'b1100_0010;
+    end else if (tick) begin
+      now <= later;
+      // Numbers 1 to 7 go round.
+      fresh <= {fresh[6:1], fresh[7], 1'b0};
+    end
+
+  // ---- what is looked at, a beat later: at j_hash ----
+
+  logic write;                         // the RPC's entry
+  logic [QUEUE_BITS-1:0] fewest, dest;
+
+  // A memory tells what was written two beats ago or before. The beat before this one may write in
+  // the cycle in which this one is read, and so may the one before that. So their places and tags
+  // are compared as well.
+  localparam int PARTS = 4;
+  localparam int PART = (TAG_BITS + PARTS - 1) / PARTS;
+  wire [PARTS*PART-1:0] differing = (PARTS * PART)'(stored.tag ^ r_hash[31:RPC_BITS]);
+  logic [PARTS-1:0] same_part;
+  logic [1:0] at_writer, same_writer;  // the place is that of the beat so many before, and the tag
+  logic stored_live;
+  logic [QUEUE_BITS-1:0] stored_dest, j_table;
+  logic wrote, wrote_before;           // the beat before this one wrote; the one before that
+  logic [31:0] wrote_hash;
+  logic [QUEUE_BITS-1:0] wrote_dest, wrote_dest_before;
+
+  always_ff @(posedge clk) begin
+    if (rst) {wrote, wrote_before} <= 0;
+    else if (adv) {wrote_before, wrote} <= {wrote, write};
+    if (adv) begin
+      for (int i = 0; i < PARTS; i++) same_part[i] <= differing[PART*i+:PART] == 0;
+      at_writer[0] <= r_hash[RPC_BITS-1:0] == j_hash[RPC_BITS-1:0];
+      same_writer[0] <= r_hash[31:RPC_BITS] == j_hash[31:RPC_BITS];
+      at_writer[1] <= r_hash[RPC_BITS-1:0] == wrote_hash[RPC_BITS-1:0];
+      same_writer[1] <= r_hash[31:RPC_BITS] == wrote_hash[31:RPC_BITS];
+      stored_live <= fresh[stored.seen];
+      stored_dest <= stored.dest;
+      j_table <= by_table;
+      wrote_hash <= j_hash;
+      wrote_dest <= dest;
+      wrote_dest_before <= wrote_dest;
+    end
+  end
 
   // ---- the choice ----
 
-  wire [RPC_BITS-1:0] at = r_hash[RPC_BITS-1:0];
-  wire [TAG_BITS-1:0] tag = r_hash[31:RPC_BITS];
-  wire rpc_t entry = written_now && written_at == at ? written : stored;
-  // In this tick or one of the two before it.
-  wire [2:0] last1 = now > 3'd1 ? now - 3'd1 : 3'd7;
-  wire [2:0] last2 = last1 > 3'd1 ? last1 - 3'd1 : 3'd7;
-  wire live = entry.seen != 0 && (entry.seen == now || entry.seen == last1 ||
-                                  entry.seen == last2);
-  wire hit = live && entry.tag == tag;
+  wire by_last = wrote && at_writer[0];
+  wire by_last_but_one = wrote_before && at_writer[1];
+  wire live = by_last || by_last_but_one || stored_live;
+  wire hit = by_last ? same_writer[0] : by_last_but_one ? same_writer[1] : live && &same_part;
+  wire [QUEUE_BITS-1:0] kept = by_last ? wrote_dest : by_last_but_one ? wrote_dest_before
+                                                                      : stored_dest;
   wire choose = on && least && p_homa[STAGES-1] && !clearing;
   wire here = p_valid[STAGES-1] && p_meta_valid[STAGES-1];
-  wire write = adv && here && choose && (hit || !live);
+  assign write = adv && here && choose && (hit || !live);
 
-  logic [QUEUE_BITS-1:0] fewest, dest;
   always_comb begin
-    dest = by_table;
-    if (choose && hit) dest = entry.dest;
+    dest = j_table;
+    if (choose && hit) dest = kept;
     else if (choose && !live && p_first[STAGES-1]) dest = fewest;
     if (!on) dest = 0;
   end
@@ -194,18 +215,14 @@ module homa_rss
       clearing <= clear_at != '1;
     end
     if (clearing) rpcs[clear_at] <= 0;
-    else if (write) rpcs[at] <= {tag, now, dest};
-    if (adv) begin
-      stored <= rpcs[hash[RPC_BITS-1:0]];
-      written <= {tag, now, dest};
-      written_at <= at;
-      written_now <= write;
-    end
+    else if (write) rpcs[j_hash[RPC_BITS-1:0]] <= {j_hash[31:RPC_BITS], now, dest};
   end
 
+  // Counted a cycle after it was chosen.
+  logic given;
+  always_ff @(posedge clk) given <= !rst && adv && here;
   homa_least #(.QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS)) load (
-      .clk, .rst, .given(adv && here), .given_queue(dest), .taken, .taken_queue,
-      .q_least(fewest));
+      .clk, .rst, .given, .given_queue(m_queue), .taken, .taken_queue, .q_least(fewest));
 
   always_ff @(posedge clk) begin
     if (rst) m_valid <= 0;
@@ -218,7 +235,7 @@ module homa_rss
       m_meta_valid <= p_meta_valid[STAGES-1];
       m_meta <= p_meta[STAGES-1];
       m_queue <= dest;
-      m_hash <= r_hash;
+      m_hash <= j_hash;
     end
   end
 endmodule

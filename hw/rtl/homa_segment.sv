@@ -12,7 +12,9 @@
 //
 // What is decided for a beat rests on registers: what follows from a packet's place and length is
 // computed while the packet before it is written, in three steps (plan_*), and what follows from
-// the number of a beat while the beat before it is.
+// the number of a beat while the beat before it is. A packet begins after the second step; its
+// header's length and checksum, which follow from the third one, are ready when its first beat is
+// put together. Of IPv4's header the parser has summed up the fixed part. Options are added here.
 //
 // A frame that is not to be segmented passes as it is. One that cannot be is refused: seg is 0, a
 // packet would be longer than LONGEST, Homa's header begins after byte 112, it is no DATA that
@@ -80,9 +82,11 @@ module homa_segment
   localparam int KEPT = KEPT_BYTES / BYTES;
   localparam int KEPT_BITS = $clog2(KEPT);
   localparam int INDEX_BITS = 18 - LOG;
+  localparam int PLAIN_AT = 18;        // IPv4's id in a frame, without and with a VLAN tag; both
+  localparam int TAGGED_AT = 22;       // are in one beat
 
   localparam logic [3:0] HEAD = 0;   // the beats up to meta come
-  localparam logic [3:0] SUM = 1;    // IPv4's header is added up
+  localparam logic [3:0] SUM = 1;    // IPv4's options are added up
   localparam logic [3:0] PLAN = 2;   // what is the next segment?
   localparam logic [3:0] WRITE = 3;  // its beats leave
   localparam logic [3:0] PASS = 4;   // a frame that is not segmented: the kept beats
@@ -106,10 +110,12 @@ module homa_segment
   logic [8:0] hdr;                   // bytes before the message's
   logic [15:0] seg;
   logic [20:0] sum;                  // of IPv4's header, without length, id and checksum
-  logic [7:0] sum_at, sum_from;      // the halfword that is read: in the frame, in IP's header
+  logic options;                     // IPv4's header has options
+  logic [7:0] sum_at;                // the halfword of them that is read: its place in the frame
   logic [7:0] sum_last;              // the last one of IP's header
   logic sum_adds;                    // `half` is to be added
   logic [15:0] half;
+  logic [15:0] id_plain, id_tagged;  // IPv4's id, without and with a VLAN tag
 
   // Of the segments that are not planned yet.
   logic [16:0] left;                 // bytes of the message
@@ -118,6 +124,7 @@ module homa_segment
   logic [17:0] base;                 // n * seg, for the next segment n
 
   // The next segment. `settle` says how many steps are not done: 2 after the first, 0 after all.
+  // In the cycle after `commit` all are.
   logic [1:0] settle;
   logic [16:0] plan_part;            // 1: its bytes of the message
   logic plan_all;                    // 1: they are all
@@ -131,7 +138,7 @@ module homa_segment
 
   // The segment that is written.
   logic last_packet;
-  logic [20:0] header_sum;
+  logic begins;                      // this is the first cycle in which a beat can be written
   logic [INDEX_BITS-1:0] x;          // number of its beat
   logic [INDEX_BITS-1:0] end_row;    // of its last one
   logic [LOG-1:0] end_lane;          // the last byte of that
@@ -154,12 +161,15 @@ module homa_segment
   wire homa = s_meta.class_ == CLASS_HOMA || s_meta.class_ == CLASS_HOMA_UDP;
   wire is_udp = s_meta.class_ == CLASS_HOMA_UDP;
   wire splits = fine && seg != 0 && plan_end < 18'(LONGEST);
+  // A packet begins in the next cycle. If the frame turns out to be none to segment, that does not
+  // matter.
+  wire commit = settle <= 1 && (state == PLAN || (state == CHECK && !options));
 
   // The kept beat that is looked at: for the sum, to be passed, or of the header.
   wire [KEPT_BITS-1:0] look_at = state == SUM ? KEPT_BITS'(sum_at >> (LOG - 1)) : x[KEPT_BITS-1:0];
   wire [WIDTH-1:0] look = kept[look_at];
 
-  // ---- IPv4's header, a halfword per cycle ----
+  // ---- IPv4's options, a halfword per cycle ----
 
   function automatic logic [15:0] fold(input logic [20:0] value);
     logic [16:0] once;
@@ -168,7 +178,6 @@ module homa_segment
   endfunction
 
   wire [LOG-2:0] lane = sum_at[LOG-2:0];
-  wire sum_skip = sum_from == 1 || sum_from == 2 || sum_from == 5;
   wire sum_ends = sum_at == sum_last;
 
   // ---- the beat to be written ----
@@ -230,8 +239,6 @@ module homa_segment
     end
   end
 
-  wire commit = state == PLAN && settle == 0;
-
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= HEAD;
@@ -252,7 +259,7 @@ module homa_segment
           end
         CHECK:
           if (settle == 1) begin
-            if (splits && !cut) state <= v4 ? SUM : PLAN;
+            if (splits && !cut) state <= options ? SUM : WRITE;
             else state <= ended ? DONE : DRAIN;
           end
         SUM: if (sum_ends) state <= PLAN;
@@ -297,9 +304,14 @@ module homa_segment
     plan_sum <= sum + {5'd0, plan_length4} + {5'd0, id};
     plan_length <= v4 ? plan_length4 : plan_length4 - 16'd40;
     sum_last <= (udp ? homa_at - 8'd4 : homa_at) - 8'd1;  // UDP's header or Homa's follows
-    sum_adds <= state == SUM && !sum_skip;
+    options <= v4 && sum_last >= sum_at;
+    sum_adds <= state == SUM;
     half <= {look[16*32'(lane)+:8], look[16*32'(lane)+8+:8]};
-    packet_checksum <= ~fold(header_sum);
+    begins <= commit;
+    if (begins) begin
+      packet_length <= plan_length;
+      packet_checksum <= ~fold(plan_sum);
+    end
 
     if (state == HEAD || commit) settle <= 3;
     else if (state == SUM) settle <= 2;  // the last halfword is added a cycle later
@@ -319,8 +331,6 @@ module homa_segment
       id <= id + 1;
       base <= base + {2'd0, seg};
       last_packet <= plan_all;
-      header_sum <= plan_sum;
-      packet_length <= plan_length;
       packet_id <= id;
       packet_udp_length <= plan_udp;
       packet_offset <= offset;
@@ -359,30 +369,30 @@ module homa_segment
                 s_meta.hdr[8*HDR_BYTES-8-8*COMMON_TYPE_AT+:8] == TYPE_DATA &&
                 s_meta.at <= 8'(KEPT_BYTES - HDR_BYTES);
         l3_at <= s_meta.l3.vlan ? 8'd9 : 8'd7;
-        sum_at <= s_meta.l3.vlan ? 8'd9 : 8'd7;
-        sum_from <= 0;
+        sum_at <= s_meta.l3.vlan ? 8'd19 : 8'd17;
+        if (take_head && got == INDEX_BITS'(PLAIN_AT / BYTES)) begin
+          id_plain <= {s_data[8*(PLAIN_AT%BYTES)+:8], s_data[8*(PLAIN_AT%BYTES)+8+:8]};
+          id_tagged <= {s_data[8*(TAGGED_AT%BYTES)+:8], s_data[8*(TAGGED_AT%BYTES)+8+:8]};
+        end
         homa_at <= {1'b0, s_meta.at[7:1]};
         hdr <= {1'b0, s_meta.at} + DATA_HDR[8:0];
         left <= s_meta.bytes - DATA_HDR[16:0];
         offset <= s_meta.offset;
         base <= 0;
-        sum <= 0;
+        sum <= {1'b0, s_meta.l3.sum_kept};
         fetch <= INDEX_BITS'(32'(s_meta.at) + DATA_HDR >> LOG);
         have_cur <= 0;
         have_nxt <= 0;
       end
       CHECK: begin
         from_kept <= fetch < got;
+        if (settle == 3) id <= l3_at == 7 ? id_plain : id_tagged;
         if (settle == 1) begin
           if (cut) status <= DONE_CUT;
           else if (!splits) status <= DONE_REFUSED;
         end
       end
-      SUM: begin
-        if (sum_from == 3) id <= half;
-        sum_at <= sum_at + 1;
-        sum_from <= sum_from + 1;
-      end
+      SUM: sum_at <= sum_at + 1;
       WRITE: begin
         if (give) begin
           x <= x_next;

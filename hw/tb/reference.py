@@ -110,6 +110,8 @@ def _homa(packet: bytes, at: int, said: dict[str, int]) -> Verdict:
         kind = decoded["type"]
         if kind == 0x10:
             said |= {name: decoded[name] for name in ("offset", "length", "incoming")}
+            end = decoded["offset"] + len(packet) - decoded["hdr_len"]
+            said["ends"] = int(end == decoded["length"])
         elif kind in (0x11, 0x12):
             said |= {name: decoded[name] for name in ("offset", "level")}
         if kind in (0x12, 0x19):

@@ -163,6 +163,27 @@ async def time_limit(dut: Any) -> None:
 
 
 @cocotb.test()
+async def time_limit_of_another(dut: Any) -> None:
+    """A unit is as old as it may be, just when a packet ends it. The next one in its place gets all
+    its time."""
+    rng = random.Random(SEED)
+    patience = 200
+    # The block finds each slot's age once in 16 cycles, and looks at a packet for some cycles.
+    for wait in range(patience - 24, patience + 24):
+        await start(dut, patience=patience)
+        bench = Bench(dut, rng, WIDTH, steady=True)
+        first, second = Rpc(1, 200, 100), Rpc(2, 10_000, 100)
+        bench.send([first.data(rng)])
+        for _ in range(wait):
+            await bench.step()
+        bench.send([first.data(rng)])
+        await bench.finish()
+        bench.send([second.data(rng), second.data(rng)])
+        await bench.finish()
+        assert len(bench.units[-1]) == 2, f"after {wait} cycles it had no time"
+
+
+@cocotb.test()
 async def every_byte(dut: Any) -> None:
     """A packet that differs from the one before it in one byte of its headers merges if and only if
     the byte is one that may differ: checked for each byte."""

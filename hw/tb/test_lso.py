@@ -13,13 +13,19 @@ import cocotb
 from hw.tb import frames, supers
 from hw.tb.bench_lso import OTHER, Bench, compare
 from hw.tb.layout import constants
+from hw.tb.reference import judge
 from hw.tb.stream import reset
 from hw.tb.supers import Super
+from hw.tb.units import Rpc
 
 WIDTH = int(os.environ.get("HW_WIDTH", "512"))
 FRAMES = int(os.environ.get("HW_FRAMES", "1000"))
 SEED = int(os.environ.get("HW_SEED", "1"))
 PATIENCE = 60_000
+# Bytes of the longest Homa header: once they are there, or the frame has ended, the headers are known.
+HEADERS = 80
+# Cycles that the block adds to the first packet of a super-frame, the parser's eight included.
+ADDED = 18
 
 
 async def start(dut: Any) -> None:
@@ -124,6 +130,49 @@ async def longest(dut: Any) -> None:
     c = constants()
     statuses = [status for _, status, _ in bench.done]
     assert statuses == [c["DONE_SENT"], c["DONE_SENT"], c["DONE_REFUSED"]]
+
+
+@cocotb.test()
+async def first_packet(dut: Any) -> None:
+    """Nothing waits: the first packet of a super-frame leaves so many cycles after the beat with
+    which its headers are known and the beats that it has, IPv4 as soon as IPv6. Options of IPv4
+    cost a cycle for each 16 bits and two more."""
+    rng = random.Random(SEED)
+    await start(dut)
+    kinds = {name: Rpc(1, 2000, 900, **{name: True}) for name in ("v6", "vlan", "udp")}
+    found = {name: await latency(dut, rng, rpc.data(rng)) for name, rpc in kinds.items()}
+    found["v4"] = await latency(dut, rng, Rpc(1, 2000, 900).data(rng))
+    plain = bytearray(Rpc(1, 2000, 900).data(rng))
+    plain[14] = 0x46
+    plain[16:18] = (int.from_bytes(plain[16:18], "big") + 4).to_bytes(2, "big")
+    found["options"] = await latency(dut, rng, bytes(plain[:34] + b"\1" * 4 + plain[34:]))
+    cocotb.log.info("cycles %s", found)
+    assert found.pop("options") <= ADDED + 4, "IPv4 with options waits longer"
+    assert all(cycles <= ADDED for cycles in found.values()), f"{found}, not {ADDED}"
+
+
+async def latency(dut: Any, rng: random.Random, frame: bytes) -> int:
+    """Cycles from the frame's first beat to the first one of its first packet, without those for
+    the beats that must come and those that the packet has."""
+    item, size = Super(frame, True, 300, 1), WIDTH // 8
+    bench = Bench(dut, rng, WIDTH)
+    for end in (bench.long.pauses, bench.sink.pauses, bench.host):
+        end.ready = lambda: True  # type: ignore[method-assign]
+    taken: list[int] = []
+    cycle = 0
+    bench.long.begun = lambda: taken.append(cycle)
+    bench.feed([item])
+    while not bench.sink.bytes:
+        await bench.step()
+        cycle += 1
+        assert cycle < 1000, "nothing leaves"
+    first = cycle - taken[0] - 1
+    packets = supers.expect(item).packets
+    while not bench.done or len(bench.packets) < len(packets):
+        await bench.step()
+    known = (judge(frame).said["at"] + HEADERS - 1) // size
+    assert compare(item, bench.done[0], list(bench.packets)) == "status 0"
+    return first - known - -(-len(packets[0]) // size)
 
 
 @cocotb.test()

@@ -36,7 +36,7 @@ class Block:
 
 
 _PARSER = ("homa_parse_l3", "homa_parse_ext", "homa_parse_l4", "homa_parse_body", "homa_parser")
-_CLASSIFY = ("homa_toeplitz", "homa_least", "homa_rss")
+_CLASSIFY = ("homa_toeplitz", "homa_least", "homa_rss_tuple", "homa_rss")
 _LSO = (
     *("homa_skid", "homa_segment_head", "homa_segment", "homa_segment_build"),
     *("homa_frame_fifo", "homa_turns"),

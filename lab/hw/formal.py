@@ -53,6 +53,7 @@ class Proof:
 
 
 _SEGMENT = ("homa_nic_pkg", "homa_wire_pkg", "homa_segment_head", "homa_segment")
+_RSS = ("homa_nic_pkg", "homa_wire_pkg", "homa_least", "homa_rss_tuple", "homa_rss")
 _LRO = ("homa_nic_pkg", "homa_wire_pkg", "homa_lro_pkg")
 _SMALLER_LRO = {
     "homa_lro_pkg": (
@@ -74,7 +75,7 @@ PROOFS = {
     "grant_queue": Proof("grant_queue", ("homa_grant_queue",), 9, 12),
     "grant_slots": Proof("grant", ("homa_grant_pkg", "homa_grant_slots"), 8, 14),
     "grant_window": Proof("grant", ("homa_grant_pkg", "homa_grant_window"), 12, 18),
-    "rss": Proof("classify", ("homa_nic_pkg", "homa_wire_pkg", "homa_least", "homa_rss"), 12, 14),
+    "rss": Proof("classify", _RSS, 12, 14),
     "segment": Proof("lso", _SEGMENT, 6, 9, 1, {"LONGEST": 9216, "MOST": 65536}),
     "lro_table": Proof("lro", (*_LRO, "homa_lro_table"), 20, 24, smaller=_SMALLER_LRO),
     "skid": Proof("lso", ("homa_skid",), 8, 12),

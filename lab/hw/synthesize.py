@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError
@@ -24,21 +23,11 @@ SECONDS = 3600
 MEMORIES = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2}
 SHIFTS = ("SRL16E", "SRLC32E")
 _CLOCK = re.compile(r"Max frequency for clock +'[^']*': ([\d.]+) MHz")
-_SOURCE = re.compile(r"Info: +(?:Source|Sink) ([\w$.\[\]/:]+)")
+# What nextpnr says when the device has too few of something.
+_NO_ROOM = re.compile(r"no BELs remaining to implement cell type '?(\w+)", re.I)
+_SOURCE = re.compile(r"Info: .*?(?:Source|Sink) ([\w$.\[\]/:]+)")
 # What yosys appends to the name that a signal has in the source.
-_MADE_UP = re.compile(r"(_TRELLIS_FF|_LUT4|_CCU2C|_PFUMX|_L6MUX|\$).*")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """`luts`, `flops`, `rams` (36 Kbit): UltraScale+; `mhz`: ECP5, speed grade 8; `path`: begin
-    and end of the longest path there."""
-
-    luts: int
-    flops: int
-    rams: float
-    mhz: float
-    path: str
+_MADE_UP = re.compile(r"(\.\d+\.\d+\.DO|_TRELLIS_FF|_LUT4|_CCU2C|_PFUMX|_L6MUX|\$).*")
 
 
 # The wheels have no module that can be run, only these functions for scripts that pip would write.
@@ -93,25 +82,39 @@ def area(block: Block, width: int) -> tuple[int, int, float]:
     return luts, flops, rams
 
 
-def speed(block: Block, width: int) -> tuple[float, str]:
-    """(MHz, longest path) in an ECP5 of 85k, out of context."""
+def speed(block: Block, width: int) -> tuple[float | None, str]:
+    """(MHz, longest path) in an ECP5 of 85k, out of context; (None, why) if it has no room."""
     folder = _folder(block, width)
     script = f"{_read(block, width)}\nsynth_ecp5 -top {block.top} -json ecp5.json\n"
     (folder / "speed.ys").write_text(script)
     tool(YOSYS, ["-q", "speed.ys"], folder)
     arguments = ["--85k", "--speed", "8", "--json", "ecp5.json", "--out-of-context"]
     arguments += ["--freq", "250", "--timing-allow-fail", "--seed", "1"]
-    said = tool(NEXTPNR, arguments, folder)
+    try:
+        said = tool(NEXTPNR, arguments, folder)
+    except LabError as error:
+        lacks = no_room(str(error))
+        if not lacks:
+            raise
+        return None, lacks
     (folder / "nextpnr.log").write_text(said)
     found = _CLOCK.findall(said)
     if not found:
         raise LabError(f"nextpnr says no frequency; its log is {folder / 'nextpnr.log'}")
+    return frequency(said)
+
+
+def no_room(said: str) -> str:
+    """What the device has too few of, if nextpnr stopped for that; else nothing."""
+    lacks = _NO_ROOM.search(said)
+    return f"the device has too few {lacks[1]}" if lacks else ""
+
+
+def frequency(said: str) -> tuple[float, str]:
+    """(MHz, longest path) in nextpnr's output, which has a frequency."""
+    found = _CLOCK.findall(said)
     # The last report is that after routing.
     report = said[said.rfind("Critical path report for clock") :]
     ends = _SOURCE.findall(report.split("Critical path report for", 2)[1] if report else "")
     names = [_MADE_UP.sub("", end) for end in (ends[0], ends[-1])] if ends else []
     return float(found[-1]), " to ".join(names)
-
-
-def cost(block: Block, width: int) -> Cost:
-    return Cost(*area(block, width), *speed(block, width))

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""`./homa hw report`: what it says of a block and of the whole card, and what the tools' output
+means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.errors import LabError
+from lab.hw import __main__ as hw
+from lab.hw import synthesize
+
+ROUTED = """Warning: Max frequency for clock 'clk': 90.10 MHz (FAIL at 250.00 MHz)
+Info: Critical path report for clock 'clk' (posedge -> posedge):
+Info:       type curr  total name
+Info:   clk-to-q  0.40  0.40 Source early_TRELLIS_FF_Q_7.Q
+Info:    routing  0.66  1.05 Net early[7] (22,5) -> (21,5)
+Info:                          Sink early_LUT4_Z.A
+Info: Critical path report for clock 'clk' (posedge -> posedge):
+Info:       type curr  total name
+Info:   clk-to-q  4.26  4.26 Source fifo.slice[3].memory.0.0.DOB3
+Info:    routing  2.60  6.86 Net fifo.slice[3].memory.0.0_DOB3[2] (26,22) -> (48,3)
+Info:                          Sink fifo.move_LUT4_Z.D
+Info:      logic  0.31  7.17 Source fifo.move_LUT4_Z.F
+Info:    routing  0.35  7.52 Net turns.m_data_TRELLIS_FF_Q_15_DI (48,3) -> (48,3)
+Info:                          Sink turns.m_data_TRELLIS_FF_Q_15.M
+Info:      setup  0.00  7.52 Source turns.m_data_TRELLIS_FF_Q_15.M
+Warning: Max frequency for clock 'clk': 133.50 MHz (FAIL at 250.00 MHz)
+"""
+FULL = "ERROR: Unable to place cell 'x', no BELs remaining to implement cell type 'TRELLIS_COMB'"
+
+
+def test_frequency__of_the_routed_block() -> None:
+    assert synthesize.frequency(ROUTED) == (133.5, "fifo.slice[3].memory to turns.m_data")
+
+
+def test_no_room__names_what_is_missing() -> None:
+    assert synthesize.no_room(FULL) == "the device has too few TRELLIS_COMB"
+    assert synthesize.no_room("ERROR: the file is damaged") == ""
+
+
+@pytest.mark.parametrize(("said", "fits"), [(FULL, False), ("ERROR: the file is damaged", True)])
+def test_speed__of_a_block_that_does_not_fit(
+    said: str, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that is too large has no speed; any other failure of the tool is one."""
+
+    def tool(begin: str, arguments: list[str], folder: Path) -> str:
+        if begin == synthesize.NEXTPNR:
+            raise LabError(f"a tool failed in {folder}: {said}")
+        return ""
+
+    monkeypatch.setattr(synthesize, "tool", tool)
+    monkeypatch.setattr(synthesize, "BUILD", tmp_path)
+    if fits:
+        with pytest.raises(LabError, match="damaged"):
+            synthesize.speed(hw.BLOCKS["nic"], 64)
+    else:
+        mhz, why = synthesize.speed(hw.BLOCKS["nic"], 64)
+        assert mhz is None
+        assert "TRELLIS_COMB" in why
+
+
+def test_report__whole_card(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The card is a block like the others; what is too large has an area and the reason."""
+    monkeypatch.setattr(synthesize, "area", lambda block, width: (width, 20, 1.5))
+    monkeypatch.setattr(
+        synthesize, "speed", lambda block, width: (None, "too few") if width == 512 else (99.5, "a")
+    )
+    assert hw.main(["report", "nic", "--size", "64", "--size", "512"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-2:]]
+    assert rows[0][:6] == ["nic", "64", "64", "20", "1.5", "99.5"]
+    assert rows[1][:7] == ["nic", "512", "512", "20", "1.5", "too", "few"]
+
+
+def test_report__help_has_the_card(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        hw.main(["report", "--help"])
+    said = capsys.readouterr().out
+    assert "nic" in said.split("positional arguments")[1]
+    assert "too large for the ECP5" in " ".join(said.split())
