@@ -432,21 +432,43 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 	return n;
 }
 
+/* Let the kernel tell first, of at most half of the events, if streams were all that was told last
+ * time: they may always be ready. Returns how many events there are. */
+static int kernels_turn(struct homa_pl_set *set, int epfd,
+			struct epoll_event *events, int max)
+{
+	const struct timespec now = { 0, 0 };
+	int n = 0;
+
+	if (__atomic_exchange_n(&set->kernel_waits, false, __ATOMIC_RELAXED))
+		n = kernel_events(set, epfd, events, (max + 1) / 2, &now, NULL);
+	return n > 0 ? n : 0;
+}
+
 static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 		   int max, int64_t until, const sigset_t *mask)
 {
 	const struct timespec now = { 0, 0 };
 	struct homa_pl_set *set = s->set;
 	int n, more, ended = 0;
+	bool asked;
 
 	for (;;) {
+		n = kernels_turn(set, epfd, events, max);
+		asked = n > 0;
 		homa_pl_pump();
 		homa_pl_tcp_lock();
 		homa_pl_sets_tell();
-		n = collect(set, events, max);
+		if (n < max)
+			n += collect(set, events + n, max - n);
 		homa_pl_tcp_unlock();
-		if (n == max)
+		if (asked)
 			return n;
+		if (n == max) {
+			__atomic_store_n(&set->kernel_waits, true,
+					 __ATOMIC_RELAXED);
+			return n;
+		}
 		more = kernel_events(set, epfd, events + n, max - n, &now,
 				     n ? NULL : mask);
 		if (more > 0 || n)

@@ -17,7 +17,7 @@ from ways import BUILD, PROGRAMS, Side, port, two_sides
 
 FLOWS = BUILD / "bench" / "flows" / "homa-flows"
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
-SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "splice")
+SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "sets", "splice")
 CASES = [
     case
     for subject in SUBJECTS
