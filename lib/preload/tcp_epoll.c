@@ -16,6 +16,11 @@
 #include "tcp_ready.h"
 #include "real.h"
 
+/* All that epoll_ctl() takes together with EPOLLEXCLUSIVE. */
+#define WITH_EXCLUSIVE                                                   \
+	((uint32_t)(EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLET | \
+		    EPOLLWAKEUP | EPOLLEXCLUSIVE))
+
 static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event) ? -errno : 0;
@@ -124,6 +129,9 @@ static void tell_kernel(struct homa_pl_watch *w, int epfd)
 	struct epoll_event event = w->event;
 	bool there = belongs_there(w->sock);
 
+	/* The kernel takes no changes of such an entry, and this one is as it was. */
+	if (there && w->kernels && (event.events & EPOLLEXCLUSIVE))
+		return;
 	if (there)
 		w->kernels = !real_ctl(epfd,
 				       w->kernels ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
@@ -153,12 +161,31 @@ static int add(struct homa_pl_sock *s, struct homa_pl_set *set, int fd,
 	return 0;
 }
 
+/* What the kernel refuses of every descriptor; @w: the entry that there is, or NULL. */
+static int wrong_with(int op, const struct epoll_event *event,
+		      const struct homa_pl_watch *w)
+{
+	if (op == EPOLL_CTL_DEL)
+		return 0;
+	if (op != EPOLL_CTL_ADD && op != EPOLL_CTL_MOD)
+		return -EINVAL;
+	if (op == EPOLL_CTL_MOD && w && (w->event.events & EPOLLEXCLUSIVE))
+		return -EINVAL;
+	if (!(event->events & EPOLLEXCLUSIVE))
+		return 0;
+	return op == EPOLL_CTL_MOD || (event->events & ~WITH_EXCLUSIVE) ?
+		       -EINVAL :
+		       0;
+}
+
 static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 		  int op, int fd, const struct epoll_event *event)
 {
 	struct homa_pl_watch *w = find_watch(s, set, fd);
-	int rc = 0;
+	int rc = wrong_with(op, event, w);
 
+	if (rc)
+		return rc;
 	if (op == EPOLL_CTL_ADD)
 		rc = add(s, set, fd, event);
 	else if (!w)

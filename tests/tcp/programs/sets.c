@@ -55,7 +55,67 @@ static void sets_fair__server(struct tcp_end *end)
 
 #define sets_fair__client greet__client
 
+static void sets_wrong__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set();
+	struct epoll_event event = { .events = EPOLLIN };
+
+	FAILS(epoll_ctl(set, 99, fd, &event), EINVAL);
+	event.events = EPOLLIN | EPOLLEXCLUSIVE | EPOLLONESHOT;
+	FAILS(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), EINVAL);
+	event.events = EPOLLIN | EPOLLEXCLUSIVE | EPOLLRDHUP;
+	FAILS(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), EINVAL);
+	event.events = EPOLLIN | EPOLLEXCLUSIVE;
+	FAILS(epoll_ctl(set, EPOLL_CTL_MOD, fd, &event), EINVAL);
+	MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+	FAILS(epoll_ctl(set, EPOLL_CTL_MOD, fd, &event), EINVAL);
+	event.events = EPOLLIN;
+	FAILS(epoll_ctl(set, EPOLL_CTL_MOD, fd, &event), EINVAL);
+	FAILS(epoll_ctl(set, 99, fd, &event), EINVAL);
+	MUST(epoll_ctl(set, EPOLL_CTL_DEL, fd, NULL));
+	MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+#define sets_wrong__client greet__client
+
+/* The event of the listener, which is told of other things before it listens. */
+static void await_connection(int set, int listener)
+{
+	struct epoll_event event;
+
+	do {
+		SAME(epoll_wait(set, &event, 1, TCP_PATIENCE), 1);
+		SAME(event.data.fd, listener);
+	} while (!(event.events & EPOLLIN));
+}
+
+/* A socket with EPOLLEXCLUSIVE is in the set before it listens, and leaves it when it is told. */
+static void sets_exclusive__server(struct tcp_end *end)
+{
+	int listener = tcp_bound(end), set = new_set(), fd;
+	struct epoll_event event;
+
+	control(set, EPOLL_CTL_ADD, listener, EPOLLIN | EPOLLEXCLUSIVE);
+	MUST(listen(listener, 8));
+	tcp_ready();
+	await_connection(set, listener);
+	fd = tcp_accept(listener);
+	control(set, EPOLL_CTL_DEL, listener, 0);
+	/* Whatever comes to a duplicate now is not told. */
+	MUST(shutdown(listener, SHUT_RDWR));
+	SAME(epoll_wait(set, &event, 1, 50), 0);
+	tcp_greet(fd);
+	tcp_close(fd);
+	tcp_close(listener);
+}
+
+#define sets_exclusive__client greet__client
+
 const struct tcp_case tcp_set_cases[] = {
 	TCP_CASE(sets_fair),
+	TCP_CASE(sets_wrong),
+	TCP_CASE(sets_exclusive),
 	{ 0 },
 };
