@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include "internal.h"
 #include "pl_signals.h"
 #include "tcp.h"
 #include "tcp_ready.h"
@@ -116,6 +117,24 @@ static struct homa_pl_watch *find_watch(const struct homa_pl_sock *s,
 	while (w && (w->set != set || w->fd != fd))
 		w = w->of_sock;
 	return w;
+}
+
+/* A descriptor of the set @of; -1 if the program has just closed the last one. */
+static int descriptor_of(const struct homa_pl_set *of)
+{
+	const struct homa_pl_sock *s = homa_pl_table_get(of->epfd);
+	int fd = of->epfd;
+
+	/* The program may have duplicated it, and closed the first one. */
+	if (HOMA_PL_LIKELY(s && s->set == of))
+		return fd;
+	fd = -1;
+	while ((fd = homa_pl_table_next(fd + 1)) >= 0) {
+		s = homa_pl_table_get(fd);
+		if (s && s->set == of)
+			break;
+	}
+	return fd;
 }
 
 /* Only sockets for which something can come from the kernel are in the kernel's set. */
@@ -257,7 +276,7 @@ void homa_pl_tcp_moved(struct homa_pl_sock *s)
 
 	homa_pl_tcp_lock();
 	for (w = s->tcp->watches; w; w = w->of_sock) {
-		tell_kernel(w, w->set->epfd);
+		tell_kernel(w, descriptor_of(w->set));
 		homa_pl_ready_put(w);
 	}
 	homa_pl_tcp_unlock();

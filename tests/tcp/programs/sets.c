@@ -113,9 +113,39 @@ static void sets_exclusive__server(struct tcp_end *end)
 
 #define sets_exclusive__client greet__client
 
+static void sets_duplicated__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+/* The set goes on by a duplicate, while another file has its first number. */
+static void sets_duplicated__client(struct tcp_end *end)
+{
+	int fd = tcp_socket(end), set = new_set(), other;
+	struct epoll_event events[4];
+
+	control(set, EPOLL_CTL_ADD, fd, EPOLLIN);
+	other = (int)MUST(dup(set));
+	tcp_close(set);
+	SAME(MUST(open("/dev/null", O_RDONLY)), set);
+	/* The set is told no more of what the socket was before. */
+	MUST(connect(fd, &end->address.any, end->length));
+	SAME(tcp_poll(fd, POLLIN), POLLIN);
+	SAME(epoll_wait(other, events, 4, TCP_PATIENCE), 1);
+	SAME(events[0].events, EPOLLIN);
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+	SAME(epoll_wait(other, events, 4, 0), 0);
+}
+
 const struct tcp_case tcp_set_cases[] = {
 	TCP_CASE(sets_fair),
 	TCP_CASE(sets_wrong),
 	TCP_CASE(sets_exclusive),
+	TCP_CASE(sets_duplicated),
 	{ 0 },
 };
