@@ -241,6 +241,22 @@ static struct homa_pl_sock *find_set(int epfd)
 	return set;
 }
 
+/* Do epoll_ctl() where @epfd is no set, or there is no memory or descriptor for one of ours. The
+ * kernel's set gets no stream, of which it would tell what is not so. */
+static int without_set(const struct homa_pl_sock *s, int epfd, int op, int fd,
+		       struct epoll_event *event)
+{
+	int rc;
+
+	if (!s->tcp->stream)
+		return real_ctl(epfd, op, fd, event);
+	/* The kernel says what is wrong with @epfd; if nothing is, that @fd is not there. */
+	rc = real_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
+	if (rc && rc != -ENOENT)
+		return rc;
+	return op == EPOLL_CTL_ADD ? -ENOMEM : -ENOENT;
+}
+
 int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 			  struct epoll_event *event)
 {
@@ -251,7 +267,7 @@ int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 		return -EFAULT;
 	set = find_set(epfd);
 	if (!set)
-		return real_ctl(epfd, op, fd, event);
+		return without_set(s, epfd, op, fd, event);
 	homa_pl_tcp_lock();
 	rc = change(s, set->set, epfd, op, fd, event);
 	homa_pl_tcp_unlock();

@@ -142,10 +142,43 @@ static void sets_duplicated__client(struct tcp_end *end)
 	SAME(epoll_wait(other, events, 4, 0), 0);
 }
 
+/* If the process has no descriptor for what the set needs, the set does not tell what is not so. */
+static void sets_without_descriptor__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set, last = -1, more;
+	struct rlimit few = { 100, 100 };
+	struct epoll_event event = { .events = EPOLLIN };
+
+	MUST(setrlimit(RLIMIT_NOFILE, &few));
+	while ((more = dup(2)) >= 0)
+		last = more;
+	tcp_close(last);
+	set = new_set();
+	if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &event))
+		SAME(errno, ENOMEM);
+	else
+		SAME(epoll_wait(set, &event, 1, 0), 0);
+	tcp_close(set);
+	tcp_send(fd, 1, 7);
+	tcp_receive(fd, 1, 7);
+	tcp_close(fd);
+}
+
+static void sets_without_descriptor__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_receive(fd, 1, 7);
+	tcp_send(fd, 1, 7);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_set_cases[] = {
 	TCP_CASE(sets_fair),
 	TCP_CASE(sets_wrong),
 	TCP_CASE(sets_exclusive),
 	TCP_CASE(sets_duplicated),
+	TCP_CASE(sets_without_descriptor),
 	{ 0 },
 };
