@@ -313,7 +313,7 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 	if (ctx && addr && len >= sizeof(struct sockaddr_in) &&
 	    addr->sa_family == s->family &&
 	    homa_streams_takes(ctx, addr, len) > 0 &&
-	    !homa_pl_tcp_is_bound(fd) && !homa_pl_tcp_in_place(fd)) {
+	    !homa_pl_tcp_connects_itself(fd, addr)) {
 		here = is_this_host(addr, len, &from);
 		rc = here < 0 ? -EOPNOTSUPP :
 				connect_by_homad(s,

@@ -187,9 +187,12 @@ void homa_pl_tcp_heirs_change(struct homa_pl_tcp *tcp);
 
 /* ---- tcp_kernel.c ---- */
 
-/** homa_pl_tcp_is_bound() - has the program bound the socket to a port? Such a socket connects with
- *  the kernel. */
+/** homa_pl_tcp_is_bound() - has the program bound the socket to a port? Only such a socket listens
+ *  by homad. */
 bool homa_pl_tcp_is_bound(int fd);
+/** homa_pl_tcp_connects_itself() - must the kernel connect the socket to @addr? It must if the
+ *  program has bound the socket, or wants of it what homad cannot do. */
+bool homa_pl_tcp_connects_itself(int fd, const struct sockaddr *addr);
 /** homa_pl_tcp_in_place() - does the program want to send without copies (SO_ZEROCOPY)? Such a
  *  socket stays the kernel's, which can tell when the bytes may be used again. */
 bool homa_pl_tcp_in_place(int fd);

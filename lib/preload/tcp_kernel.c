@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <string.h>
 #include "pl_signals.h"
 #include "tcp.h"
 #include "real.h"
@@ -17,6 +18,48 @@ bool homa_pl_tcp_is_bound(int fd)
 	/* The port is in the same place in both families. */
 	return HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) ||
 	       name.sin6_port;
+}
+
+/* Is it an IPv4 address in the form of IPv6? */
+static bool is_mapped(const struct sockaddr *addr)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return addr->sa_family == AF_INET6 &&
+	       !memcmp(&((const struct sockaddr_in6 *)addr)->sin6_addr, mapped,
+		       sizeof(mapped));
+}
+
+/* Has bind() given the socket a port or an address? With IP_BIND_ADDRESS_NO_PORT it gives an
+ * address alone. */
+static bool has_name(int fd)
+{
+	static const uint8_t none[16];
+	struct sockaddr_in6 name = { 0 };
+	socklen_t size = sizeof(name);
+
+	if (HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) ||
+	    name.sin6_port)
+		return true;
+	if (name.sin6_family == AF_INET)
+		return ((struct sockaddr_in *)&name)->sin_addr.s_addr != 0;
+	return memcmp(&name.sin6_addr, none, sizeof(none)) != 0;
+}
+
+static bool is_v6_only(int fd)
+{
+	int only = 0;
+	socklen_t size = sizeof(only);
+
+	return !HOMA_PL_REAL(getsockopt)(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only,
+					 &size) &&
+	       only;
+}
+
+bool homa_pl_tcp_connects_itself(int fd, const struct sockaddr *addr)
+{
+	return has_name(fd) || homa_pl_tcp_in_place(fd) ||
+	       (is_mapped(addr) && is_v6_only(fd));
 }
 
 bool homa_pl_tcp_in_place(int fd)

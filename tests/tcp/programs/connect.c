@@ -316,6 +316,66 @@ static void connect_anew__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* bind() may choose an address and leave the port to connect(). */
+static void connect_from_address__server(struct tcp_end *end)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = end->address.v4.sin_port };
+	struct sockaddr_in from = { .sin_family = AF_INET,
+				    .sin_addr = { htonl(0x7f000002) } },
+			   peer;
+	int listener = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+	int fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0)), other;
+	socklen_t length = sizeof(peer);
+
+	tcp_set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+	MUST(bind(listener, (struct sockaddr *)&to, sizeof(to)));
+	MUST(listen(listener, 4));
+	tcp_set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+	MUST(bind(fd, (struct sockaddr *)&from, sizeof(from)));
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	MUST(connect(fd, (struct sockaddr *)&to, sizeof(to)));
+	other = (int)MUST(accept(listener, (struct sockaddr *)&peer, &length));
+	SAME(peer.sin_addr.s_addr, from.sin_addr.s_addr);
+	length = sizeof(peer);
+	MUST(getsockname(fd, (struct sockaddr *)&peer, &length));
+	SAME(peer.sin_addr.s_addr, from.sin_addr.s_addr);
+	tcp_close(fd);
+	tcp_close(other);
+	tcp_close(listener);
+	tcp_echo(tcp_accept_one(end));
+}
+
+static void connect_from_address__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+/* A socket of IPv6 alone reaches no address of IPv4, in whatever form. */
+#define connect_v6_only__server echo__server
+
+static void connect_v6_only__client(struct tcp_end *end)
+{
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+				   .sin6_port = end->address.v4.sin_port };
+	int fd = (int)MUST(socket(AF_INET6, SOCK_STREAM, 0));
+
+	to.sin6_addr.s6_addr[10] = to.sin6_addr.s6_addr[11] = 0xff;
+	if (end->address.any.sa_family == AF_INET)
+		memcpy(to.sin6_addr.s6_addr + 12, &end->address.v4.sin_addr, 4);
+	else
+		to.sin6_addr.s6_addr[12] = 127;
+	tcp_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	FAILS(connect(fd, (struct sockaddr *)&to, sizeof(to)), ENETUNREACH);
+	tcp_close(fd);
+	fd = tcp_connect(end);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_connect_cases[] = {
 	TCP_CASE(echo),
 	TCP_CASE(connect_refused),
@@ -326,6 +386,8 @@ const struct tcp_case tcp_connect_cases[] = {
 	TCP_CASE(connect_twice),
 	TCP_CASE(connect_bound),
 	TCP_CASE(connect_anew),
+	TCP_CASE(connect_from_address),
+	TCP_CASE(connect_v6_only),
 	TCP_CASE(names),
 	TCP_CASE(not_connected),
 	TCP_CASE(listener_is_no_connection),
