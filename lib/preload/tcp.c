@@ -313,7 +313,7 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 	if (ctx && addr && len >= sizeof(struct sockaddr_in) &&
 	    addr->sa_family == s->family &&
 	    homa_streams_takes(ctx, addr, len) > 0 &&
-	    !homa_pl_tcp_connects_itself(fd, addr)) {
+	    !homa_pl_tcp_connects_itself(s, fd, addr)) {
 		here = is_this_host(addr, len, &from);
 		rc = here < 0 ? -EOPNOTSUPP :
 				connect_by_homad(s,
@@ -392,7 +392,7 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 
 	if (tcp->stream && !tcp->listens)
 		return -EINVAL;
-	if ((!tcp->stream || tcp->stopped) && homa_pl_streams() &&
+	if ((!tcp->stream || tcp->stopped) && homa_pl_streams() && !tcp->kernels &&
 	    homa_pl_tcp_is_bound(fd) && !homa_pl_tcp_in_place(fd))
 		rc = listen_by_homad(s, fd, backlog);
 	fresh = tcp->listens && !listened;

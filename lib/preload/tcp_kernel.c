@@ -5,10 +5,19 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include "pl_signals.h"
 #include "tcp.h"
 #include "real.h"
+
+/* Headers of the C library may be older. */
+#ifndef TCP_AO_ADD_KEY
+#define TCP_AO_ADD_KEY 38
+#endif
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62
+#endif
 
 bool homa_pl_tcp_is_bound(int fd)
 {
@@ -56,10 +65,63 @@ static bool is_v6_only(int fd)
 	       only;
 }
 
-bool homa_pl_tcp_connects_itself(int fd, const struct sockaddr *addr)
+bool homa_pl_tcp_connects_itself(const struct homa_pl_sock *s, int fd,
+				 const struct sockaddr *addr)
 {
-	return has_name(fd) || homa_pl_tcp_in_place(fd) ||
+	return s->tcp->kernels || has_name(fd) || homa_pl_tcp_in_place(fd) ||
 	       (is_mapped(addr) && is_v6_only(fd));
+}
+
+/* ---- options that only the kernel knows ---- */
+
+static const struct {
+	/* The option, as for setsockopt(). */
+	int level, name;
+} options[] = {
+	/* They decide which packets are of the socket at all. */
+	{ SOL_SOCKET, SO_ATTACH_FILTER },
+	{ SOL_SOCKET, SO_ATTACH_BPF },
+	{ IPPROTO_IP, IP_MINTTL },
+	{ IPPROTO_IPV6, IPV6_MINHOPCOUNT },
+	{ IPPROTO_TCP, TCP_MD5SIG },
+	{ IPPROTO_TCP, TCP_MD5SIG_EXT },
+	{ IPPROTO_TCP, TCP_AO_ADD_KEY },
+	/* They decide on the way that packets take. */
+	{ SOL_SOCKET, SO_BINDTODEVICE },
+	{ SOL_SOCKET, SO_BINDTOIFINDEX },
+	{ SOL_SOCKET, SO_MARK },
+	{ IPPROTO_IP, IP_OPTIONS },
+	{ IPPROTO_IP, IP_TRANSPARENT },
+	{ IPPROTO_IP, IP_IPSEC_POLICY },
+	{ IPPROTO_IP, IP_XFRM_POLICY },
+	{ IPPROTO_IPV6, IPV6_TRANSPARENT },
+	{ IPPROTO_IPV6, IPV6_IPSEC_POLICY },
+	{ IPPROTO_IPV6, IPV6_XFRM_POLICY },
+	/* They change what is read and written. */
+	{ IPPROTO_TCP, TCP_REPAIR },
+	{ IPPROTO_TCP, TCP_ULP },
+};
+
+/* Is any byte of the value not 0? If all are, the option is as it was at the begin. */
+static bool says_something(const char *value, socklen_t len)
+{
+	socklen_t i;
+
+	for (i = 0; value && i < len; i++)
+		if (value[i])
+			return true;
+	return false;
+}
+
+bool homa_pl_tcp_kernel_knows(int level, int name, const void *value,
+			      socklen_t len)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(options) / sizeof(*options); i++)
+		if (options[i].level == level && options[i].name == name)
+			return says_something(value, len);
+	return false;
 }
 
 bool homa_pl_tcp_in_place(int fd)

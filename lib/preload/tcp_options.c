@@ -150,8 +150,11 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 {
 	int which;
 
+	bool kernels = homa_pl_tcp_kernel_knows(level, name, value, len);
+
 	/* homad copies all bytes and would never say that it is done with them. */
-	if (s->tcp->stream && level == SOL_SOCKET && name == SO_ZEROCOPY)
+	if (s->tcp->stream &&
+	    ((level == SOL_SOCKET && name == SO_ZEROCOPY) || kernels))
 		return -EOPNOTSUPP;
 	/* The kernel checks the option and keeps its value. */
 	if (HOMA_PL_REAL(setsockopt)(fd, level, name, value, len)) {
@@ -159,6 +162,7 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 		if (!s->tcp->stream || errno != ENOTCONN)
 			return -errno;
 	}
+	s->tcp->kernels |= kernels;
 	homa_pl_tcp_heirs_change(s->tcp);
 	which = level == IPPROTO_TCP ? patience_of(name) : -1;
 	if (which >= 0)
