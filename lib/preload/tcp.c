@@ -523,8 +523,12 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 		return -EINVAL;
 	if (tcp->listens)
 		return stop_listening(s, how);
-	if (!is_open(tcp->stream))
-		return -ENOTCONN;
+	/* It ends a connection that is being opened, in whatever direction. */
+	if (!is_open(tcp->stream)) {
+		rc = homa_stream_give_up(tcp->stream);
+		homa_pl_tell(s);
+		return rc == -ECONNRESET ? -ENOTCONN : rc;
+	}
 	rc = homa_pl_tcp_state(s) == TCP_CLOSE ? -ENOTCONN : 0;
 	ends = how != SHUT_RD && !tcp->shut_write;
 	if (ends)

@@ -42,6 +42,10 @@ void homa_streams_in_parent(struct homa_streams *ctx,
 struct homa_streams *homa_streams_in_child(struct homa_streams *ctx,
 					   struct homa_streams_ticket *ticket);
 
+/** homa_stream_give_up() - have a connection that is being opened fail with ECONNRESET; -ENOTCONN
+ *  if it is not being opened any more. */
+int homa_stream_give_up(struct homa_stream *stream);
+
 /*
  * Streams for a program that exec runs. It shows such a ticket, too, but exec leaves it no
  * memory. So the caller carries over what homad needs to find a stream, and homad gives the new

@@ -376,6 +376,47 @@ static void connect_v6_only__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+struct opening {
+	const struct tcp_end *end;
+	int fd, error;
+	pid_t thread;
+};
+
+/* Connect to an address that nobody has. */
+static void *open_one(void *argument)
+{
+	struct opening *o = argument;
+	union tcp_address nobody = o->end->address;
+
+	if (nobody.any.sa_family == AF_INET)
+		nobody.v4.sin_addr.s_addr ^= htonl(0x40);
+	else
+		nobody.v6.sin6_addr.s6_addr[15] ^= 0x40;
+	o->thread = gettid();
+	o->error = connect(o->fd, &nobody.any, o->end->length) ? errno : 0;
+	return NULL;
+}
+
+#define connect_shut_down__server echo__server
+
+/* shutdown() ends a connect() that waits. */
+static void connect_shut_down__client(struct tcp_end *end)
+{
+	struct opening o = { .end = end, .fd = tcp_socket(end) };
+	pthread_t thread;
+
+	SAME(pthread_create(&thread, NULL, open_one, &o), 0);
+	while (!__atomic_load_n(&o.thread, __ATOMIC_RELAXED))
+		usleep(1000);
+	tcp_await_sleep(o.thread);
+	MUST(shutdown(o.fd, SHUT_WR));
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(o.error, ECONNRESET);
+	MUST(connect(o.fd, &end->address.any, end->length));
+	tcp_greet(o.fd);
+	tcp_close(o.fd);
+}
+
 const struct tcp_case tcp_connect_cases[] = {
 	TCP_CASE(echo),
 	TCP_CASE(connect_refused),
@@ -388,6 +429,7 @@ const struct tcp_case tcp_connect_cases[] = {
 	TCP_CASE(connect_anew),
 	TCP_CASE(connect_from_address),
 	TCP_CASE(connect_v6_only),
+	TCP_CASE(connect_shut_down),
 	TCP_CASE(names),
 	TCP_CASE(not_connected),
 	TCP_CASE(listener_is_no_connection),
