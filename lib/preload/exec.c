@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "exec.h"
@@ -31,21 +30,7 @@
 #include "tcp.h"
 #include "tcp_common.h"
 
-/* The memfd and the pipe are at descriptors from this number on, if the limit allows it. */
-#define FIRST_FD 1000
 #define MOST HOMA_PL_KEPT_MOST
-
-int homa_pl_exec_fd(void)
-{
-	struct rlimit limit;
-	int most;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) ||
-	    limit.rlim_cur >= FIRST_FD + HOMA_PL_EXEC_FDS)
-		return FIRST_FD;
-	most = (int)limit.rlim_cur;
-	return most > HOMA_PL_EXEC_FDS ? most - HOMA_PL_EXEC_FDS : 0;
-}
 
 /* ---- before the program runs ---- */
 

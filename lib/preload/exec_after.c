@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "exec_memory.h"
 #include "hook.h"
+#include "internal.h"
 #include "preload_sock.h"
 #include "real.h"
 #include "tcp.h"
@@ -181,7 +182,7 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 		return;
 	tcp->open = false;
 	tcp->listens = true;
-	tcp->fd = HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
+	tcp->fd = homa_pl_own_fd(HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 /* Make a socket for every descriptor. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "internal.h"
 #include "preload_sock.h"
 #include "pl_signals.h"
 #include "stream_fork.h"
@@ -109,8 +110,7 @@ static void drop(struct homa_pl_sock *s)
 	}
 	if (tcp->listens)
 		settle(s);
-	if (tcp->fd >= 0)
-		HOMA_PL_REAL(close)(tcp->fd);
+	homa_pl_close_own_fd(tcp->fd);
 	s->tcp = NULL;
 	free(tcp);
 }
@@ -359,13 +359,13 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 	struct homa_stream *listener;
 	int own, rc;
 
-	own = HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
+	own = homa_pl_own_fd(HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0));
 	if (own < 0)
 		return -errno;
 	rc = listen_patiently(fd, backlog, &listener);
 	if (rc) {
 		homa_pl_debug("the kernel listens: %s", strerror(-rc));
-		HOMA_PL_REAL(close)(own);
+		homa_pl_close_own_fd(own);
 		return rc;
 	}
 	homa_pl_debug("listen() through homad, beside the kernel");
@@ -373,7 +373,7 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 	tell_patience(listener, &s->tcp->patience);
 	homa_stream_set_user(listener, s);
 	if (s->tcp->stopped) {
-		HOMA_PL_REAL(close)(s->tcp->fd);
+		homa_pl_close_own_fd(s->tcp->fd);
 		homa_stream_set_user(s->tcp->stream, NULL);
 		homa_stream_close(s->tcp->stream);
 		s->tcp->stopped = false;

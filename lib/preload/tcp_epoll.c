@@ -59,7 +59,7 @@ static void drop_set(struct homa_pl_sock *s)
 		forget(s->set->watches);
 	homa_pl_set_is_single(s->set);
 	homa_pl_tcp_unlock();
-	HOMA_PL_REAL(close)(s->set->nudge_fd);
+	homa_pl_close_own_fd(s->set->nudge_fd);
 	free(s->set);
 	s->set = NULL;
 }
@@ -81,7 +81,7 @@ static struct homa_pl_sock *new_set(int epfd)
 	set->last = &set->first;
 	set->epfd = epfd;
 	set->ready_fd = -1;
-	set->nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	set->nudge_fd = homa_pl_own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	event.data.ptr = &set->cookie;
 	if (set->nudge_fd >= 0 &&
 	    !real_ctl(epfd, EPOLL_CTL_ADD, set->nudge_fd, &event))
@@ -93,8 +93,7 @@ static struct homa_pl_sock *new_set(int epfd)
 		homa_pl_on_news(news_of);
 		return s;
 	}
-	if (set->nudge_fd >= 0)
-		HOMA_PL_REAL(close)(set->nudge_fd);
+	homa_pl_close_own_fd(set->nudge_fd);
 	free(set);
 	return NULL;
 }
