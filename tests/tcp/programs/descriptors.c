@@ -3,6 +3,7 @@
  * Descriptors of one socket: duplicates, replaced ones, the last that closes.
  */
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include "tcp_calls.h"
 
@@ -281,14 +282,32 @@ static void closes_unknown__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* A program closes a connection by the system call itself, and its next socket has the number. */
+static void closed_unseen__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+
+	tcp_greet(fd);
+	SAME(syscall(SYS_close, fd), 0);
+	while (tcp_socket(end) != fd)
+		;
+	tcp_await(end);
+}
+
+static void closed_unseen__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_tell(end);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_descriptor_cases[] = {
-	TCP_CASE(dup_closed),
-	TCP_CASE(dup_flags),
-	TCP_CASE(dup_over),
-	TCP_CASE(dup_files),
-	TCP_CASE(numbers),
-	TCP_CASE(other_families),
-	TCP_CASE(closes_rest),
-	TCP_CASE(closes_unknown),
-	{ 0 },
+	TCP_CASE(dup_closed),	 TCP_CASE(dup_flags),
+	TCP_CASE(dup_over),	 TCP_CASE(dup_files),
+	TCP_CASE(numbers),	 TCP_CASE(other_families),
+	TCP_CASE(closes_rest),	 TCP_CASE(closes_unknown),
+	TCP_CASE(closed_unseen), { 0 },
 };
