@@ -246,6 +246,8 @@ static bool go_on(int fd, bool closes)
 		rc = found.num && !join(&found) && homa_pl_sleeper_fd() >= 0;
 		if (rc)
 			adopt(&found);
+		if (rc)
+			homa_pl_stdio_begin();
 		close_pipe(&found.head);
 	}
 	free(found.kept);

@@ -218,6 +218,12 @@ bool homa_pl_tcp_is_on(void);
 /** homa_pl_service_socket() - HOMA_SERVICE_SOCKET now or when the program began, or "". */
 const char *homa_pl_service_socket(void);
 
+/* ---- hooks_stdio.c ---- */
+
+/** homa_pl_stdio_begin() - make the standard streams read and write TCP sockets, if the program has
+ *  begun with such. */
+void homa_pl_stdio_begin(void);
+
 /* ---- tcp_io.c ---- */
 
 /** homa_pl_tcp_read(), homa_pl_tcp_recv() - do what readv() and recvmsg() do. They differ if no

@@ -247,6 +247,34 @@ static void closes_rest__client(struct tcp_end *end)
 	}
 }
 
+static void keep_open(void)
+{
+}
+
+/* The program that is run reads and writes by stdio. */
+static void standard_streams__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+
+	tcp_ready();
+	serve_by("sed", "s/hello/you said hello/", listener, keep_open);
+	tcp_close(listener);
+}
+
+static void standard_streams__client(struct tcp_end *end)
+{
+	static const char wanted[] = "you said hello\nyou said hello\n";
+	int fd = tcp_connect(end);
+	char text[sizeof(wanted)];
+
+	SAME(write(fd, "hello\nhello\n", 12), 12);
+	MUST(shutdown(fd, SHUT_WR));
+	SAME(recv(fd, text, sizeof(text), MSG_WAITALL), sizeof(text) - 1);
+	SAME(memcmp(text, wanted, sizeof(text) - 1), 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 /* What the program has goes on when it has closed all that it does not know. */
 static void closes_unknown__server(struct tcp_end *end)
 {
@@ -305,9 +333,15 @@ static void closed_unseen__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_descriptor_cases[] = {
-	TCP_CASE(dup_closed),	 TCP_CASE(dup_flags),
-	TCP_CASE(dup_over),	 TCP_CASE(dup_files),
-	TCP_CASE(numbers),	 TCP_CASE(other_families),
-	TCP_CASE(closes_rest),	 TCP_CASE(closes_unknown),
-	TCP_CASE(closed_unseen), { 0 },
+	TCP_CASE(dup_closed),
+	TCP_CASE(dup_flags),
+	TCP_CASE(dup_over),
+	TCP_CASE(dup_files),
+	TCP_CASE(numbers),
+	TCP_CASE(other_families),
+	TCP_CASE(closes_rest),
+	TCP_CASE(closes_unknown),
+	TCP_CASE(standard_streams),
+	TCP_CASE(closed_unseen),
+	{ 0 },
 };
