@@ -103,11 +103,20 @@ static bool passes_on(int how)
 /* Move the descriptor to a number where the new program looks for it, without FD_CLOEXEC. */
 static int move_up(int fd)
 {
-	int up = fd < 0 ? -1 :
-			  HOMA_PL_REAL(fcntl)(fd, F_DUPFD, homa_pl_exec_fd());
+	int up = -1, first;
+	unsigned int i;
 
-	if (fd >= 0)
-		HOMA_PL_REAL(close)(fd);
+	if (fd < 0)
+		return -1;
+	for (i = 0; up < 0 && (first = homa_pl_exec_fds(i)) >= 0; i++) {
+		up = HOMA_PL_REAL(fcntl)(fd, F_DUPFD, first);
+		if (up < first + HOMA_PL_EXEC_FDS)
+			continue;
+		/* The program has all of these numbers. */
+		HOMA_PL_REAL(close)(up);
+		up = -1;
+	}
+	HOMA_PL_REAL(close)(fd);
 	return up;
 }
 

@@ -22,22 +22,34 @@
 #define BITS 64
 /* The memfd and the pipe are at descriptors from this number on, if the limit allows it. */
 #define FIRST_FD 1000
+/* The number of places for them: from FIRST_FD on, from twice that on, and so on. */
+#define PLACES 11
 
 /* A bit for each descriptor, 1 if it is ours. Access is atomic. */
 static uint64_t own[MOST / BITS];
 /* No descriptor from this number on has been ours. It is atomic, and only grows. */
 static int end;
 
-int homa_pl_exec_fd(void)
+int homa_pl_exec_fds(unsigned int which)
 {
-	struct rlimit limit;
+	struct rlimit limit = { .rlim_cur = FIRST_FD + HOMA_PL_EXEC_FDS };
+	rlim_t first = (rlim_t)FIRST_FD << which;
 	int most;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) ||
-	    limit.rlim_cur >= FIRST_FD + HOMA_PL_EXEC_FDS)
-		return FIRST_FD;
+	if (which >= PLACES)
+		return -1;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= first + HOMA_PL_EXEC_FDS)
+		return (int)first;
+	if (which)
+		return -1;
 	most = (int)limit.rlim_cur;
 	return most > HOMA_PL_EXEC_FDS ? most - HOMA_PL_EXEC_FDS : 0;
+}
+
+int homa_pl_exec_fd(void)
+{
+	return homa_pl_exec_fds(0);
 }
 
 bool homa_pl_is_own_fd(int fd)

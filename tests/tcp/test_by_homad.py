@@ -18,7 +18,7 @@ from ways import BUILD, PROGRAMS, Side, opened, port, two_sides
 
 FLOWS = BUILD / "bench" / "flows" / "homa-flows"
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
-SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "sets", "splice")
+SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "sets", "spawns", "splice")
 CASES = [
     case
     for subject in SUBJECTS
