@@ -204,6 +204,8 @@ void homa_pl_exec_begin(struct homa_pl_exec *exec, const char *path,
 			      path ? path : "the program that is run", why);
 		return;
 	}
+	if (how & HOMA_PL_ALONE)
+		exec->alone = homa_pl_exec_lock();
 	homa_pl_tcp_ticket(&ticket);
 	exec->pipe = move_up(ticket.pipe);
 	if (exec->pipe < 0)
@@ -221,5 +223,7 @@ void homa_pl_exec_end(struct homa_pl_exec *exec)
 		HOMA_PL_REAL(close)(exec->pipe);
 	if (exec->resets)
 		set_resets(false);
+	if (exec->alone)
+		homa_pl_exec_unlock();
 	errno = error;
 }

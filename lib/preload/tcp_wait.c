@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include "exec.h"
 #include "internal.h"
 #include "pl_signals.h"
 #include "stream_fork.h"
@@ -159,6 +160,7 @@ static void in_child(void)
 static void watch_forks(void)
 {
 	pthread_atfork(before_fork, in_parent, in_child);
+	homa_pl_exec_watch_forks();
 }
 
 /* ---- exec ---- */

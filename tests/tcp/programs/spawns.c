@@ -8,6 +8,7 @@
 #include "tcp_calls.h"
 
 #define MANY 1200
+#define THREADS 16
 
 extern char **environ;
 
@@ -73,7 +74,42 @@ static void spawn_of_many__client(struct tcp_end *end)
 	talk(tcp_connect(end));
 }
 
+static void *spawn_one(void *argument)
+{
+	spawn_cat((int)(intptr_t)argument);
+	return NULL;
+}
+
+/* Each program gets its connection, though all are run at the same time. */
+static void spawn_at_once__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, THREADS), fds[THREADS];
+	pthread_t threads[THREADS];
+
+	tcp_ready();
+	for (int i = 0; i < THREADS; i++)
+		fds[i] = (int)MUST(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+	for (int i = 0; i < THREADS; i++)
+		SAME(pthread_create(&threads[i], NULL, spawn_one,
+				    (void *)(intptr_t)fds[i]),
+		     0);
+	for (int i = 0; i < THREADS; i++)
+		SAME(pthread_join(threads[i], NULL), 0);
+	tcp_close(listener);
+}
+
+static void spawn_at_once__client(struct tcp_end *end)
+{
+	int fds[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		fds[i] = tcp_connect(end);
+	for (int i = 0; i < THREADS; i++)
+		talk(fds[i]);
+}
+
 const struct tcp_case tcp_spawn_cases[] = {
 	TCP_CASE(spawn_of_many),
+	TCP_CASE(spawn_at_once),
 	{ 0 },
 };
