@@ -181,7 +181,11 @@ static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 		return cmd == F_SETFL ? 0 : O_RDWR | s->status;
 	}
 	rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
-	return rc < 0 ? -errno : rc;
+	if (rc < 0 || cmd == F_SETFL || !s->tcp->common)
+		return rc < 0 ? -errno : rc;
+	/* Another process may have set it, at a socket of the kernel of its own. */
+	homa_pl_tcp_fetch(s);
+	return (rc & ~O_NONBLOCK) | s->status;
 }
 
 static int control(struct homa_pl_sock *s, int fd, int cmd, void *arg)

@@ -30,6 +30,7 @@ CASES = [
     "exec_cat",
     "exec_inherits",
     "send_connection",
+    "send_flags",
     "send_listener",
     "spawn",
     "splice",
