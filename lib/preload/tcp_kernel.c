@@ -9,6 +9,7 @@
 #include <string.h>
 #include "pl_signals.h"
 #include "tcp.h"
+#include "tcp_common.h"
 #include "real.h"
 
 /* Headers of the C library may be older. */
@@ -164,6 +165,37 @@ int homa_pl_kernel_connect(struct homa_pl_sock *s, int fd,
 	return rc;
 }
 
+/* Accept a connection. The socket may be one that another process, which has it, too, listens at by
+ * homad: then the kernel's never waits, so this does. */
+static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
+		      socklen_t *len, int flags)
+{
+	int64_t until = s->rcvtimeo < 0 ? INT64_MAX : homa_pl_now() + s->rcvtimeo;
+	int64_t left;
+	unsigned int hard = homa_pl_signals.ran_hard;
+	struct pollfd fds = { .fd = fd, .events = POLLIN };
+	struct timespec wait;
+	int rc;
+
+	for (;;) {
+		rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
+		rc = rc < 0 ? -errno : rc;
+		if (HOMA_PL_LIKELY(rc != -EAGAIN) ||
+		    !homa_pl_tcp_seems_nonblocking(s, fd))
+			return rc;
+		left = until - homa_pl_now();
+		if (until != INT64_MAX && left <= 0)
+			return -EAGAIN;
+		wait.tv_sec = left / 1000000000;
+		wait.tv_nsec = left % 1000000000;
+		if (HOMA_PL_REAL(ppoll)(&fds, 1, until == INT64_MAX ? NULL : &wait,
+					NULL) < 0 &&
+		    (errno != EINTR || until != INT64_MAX ||
+		     homa_pl_signals.ran_hard != hard))
+			return -errno;
+	}
+}
+
 int homa_pl_kernel_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 			  socklen_t *len, int flags)
 {
@@ -172,8 +204,7 @@ int homa_pl_kernel_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 
 	pthread_cleanup_push(is_cancelled, &call);
 	homa_pl_let_signals(-1);
-	rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
-	rc = rc < 0 ? -errno : rc;
+	rc = accept_now(s, fd, addr, len, flags);
 	homa_pl_hold_again(call.depth);
 	pthread_cleanup_pop(0);
 	return rc;
