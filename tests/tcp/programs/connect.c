@@ -2,6 +2,8 @@
 /*
  * Opening a connection: blocking and not, refused, twice, and what the names of sockets are.
  */
+#include <ifaddrs.h>
+#include <net/if.h>
 #include "tcp_calls.h"
 
 static void echo_one(struct tcp_end *end)
@@ -417,6 +419,69 @@ static void connect_shut_down__client(struct tcp_end *end)
 	tcp_close(o.fd);
 }
 
+/* The first device but the loopback one, and this host's link-local address there. */
+static void link_of(struct sockaddr_in6 *own)
+{
+	struct ifaddrs *all, *one;
+
+	MUST(getifaddrs(&all));
+	for (one = all; one; one = one->ifa_next) {
+		if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET6)
+			continue;
+		memcpy(own, one->ifa_addr, sizeof(*own));
+		if (IN6_IS_ADDR_LINKLOCAL(&own->sin6_addr) &&
+		    strcmp(one->ifa_name, "lo") != 0)
+			break;
+	}
+	EXPECT(one);
+	own->sin6_scope_id = if_nametoindex(one->ifa_name);
+	freeifaddrs(all);
+}
+
+/* Names of link-local addresses say at which device. */
+static void connect_link_local__server(struct tcp_end *end)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6,
+				   .sin6_port = end->address.v4.sin_port };
+	struct sockaddr_in6 own, peer;
+	int listener = (int)MUST(socket(AF_INET6, SOCK_STREAM, 0)), fd;
+	socklen_t length = sizeof(peer);
+
+	link_of(&own);
+	tcp_set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+	MUST(bind(listener, (struct sockaddr *)&at, sizeof(at)));
+	MUST(listen(listener, 4));
+	tcp_ready();
+	tcp_tell(end);
+	SAME(write(end->sync, &own.sin6_addr, 16), 16);
+	fd = (int)MUST(accept(listener, (struct sockaddr *)&peer, &length));
+	EXPECT(IN6_IS_ADDR_LINKLOCAL(&peer.sin6_addr));
+	SAME(peer.sin6_scope_id, own.sin6_scope_id);
+	tcp_greet(fd);
+	tcp_close(fd);
+	tcp_close(listener);
+}
+
+static void connect_link_local__client(struct tcp_end *end)
+{
+	struct sockaddr_in6 to, name;
+	int fd = (int)MUST(socket(AF_INET6, SOCK_STREAM, 0));
+	socklen_t length = sizeof(name);
+
+	link_of(&to);
+	to.sin6_port = end->address.v4.sin_port;
+	tcp_await(end);
+	SAME(read(end->sync, &to.sin6_addr, 16), 16);
+	MUST(connect(fd, (struct sockaddr *)&to, sizeof(to)));
+	MUST(getsockname(fd, (struct sockaddr *)&name, &length));
+	SAME(name.sin6_scope_id, to.sin6_scope_id);
+	MUST(getpeername(fd, (struct sockaddr *)&name, &length));
+	SAME(name.sin6_scope_id, to.sin6_scope_id);
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_connect_cases[] = {
 	TCP_CASE(echo),
 	TCP_CASE(connect_refused),
@@ -430,6 +495,7 @@ const struct tcp_case tcp_connect_cases[] = {
 	TCP_CASE(connect_from_address),
 	TCP_CASE(connect_v6_only),
 	TCP_CASE(connect_shut_down),
+	TCP_CASE(connect_link_local),
 	TCP_CASE(names),
 	TCP_CASE(not_connected),
 	TCP_CASE(listener_is_no_connection),
