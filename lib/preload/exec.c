@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "exec.h"
@@ -31,21 +30,7 @@
 #include "tcp.h"
 #include "tcp_common.h"
 
-/* The memfd and the pipe are at descriptors from this number on, if the limit allows it. */
-#define FIRST_FD 1000
 #define MOST HOMA_PL_KEPT_MOST
-
-int homa_pl_exec_fd(void)
-{
-	struct rlimit limit;
-	int most;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) ||
-	    limit.rlim_cur >= FIRST_FD + HOMA_PL_EXEC_FDS)
-		return FIRST_FD;
-	most = (int)limit.rlim_cur;
-	return most > HOMA_PL_EXEC_FDS ? most - HOMA_PL_EXEC_FDS : 0;
-}
 
 /* ---- before the program runs ---- */
 
@@ -118,11 +103,20 @@ static bool passes_on(int how)
 /* Move the descriptor to a number where the new program looks for it, without FD_CLOEXEC. */
 static int move_up(int fd)
 {
-	int up = fd < 0 ? -1 :
-			  HOMA_PL_REAL(fcntl)(fd, F_DUPFD, homa_pl_exec_fd());
+	int up = -1, first;
+	unsigned int i;
 
-	if (fd >= 0)
-		HOMA_PL_REAL(close)(fd);
+	if (fd < 0)
+		return -1;
+	for (i = 0; up < 0 && (first = homa_pl_exec_fds(i)) >= 0; i++) {
+		up = HOMA_PL_REAL(fcntl)(fd, F_DUPFD, first);
+		if (up < first + HOMA_PL_EXEC_FDS)
+			continue;
+		/* The program has all of these numbers. */
+		HOMA_PL_REAL(close)(up);
+		up = -1;
+	}
+	HOMA_PL_REAL(close)(fd);
 	return up;
 }
 
@@ -210,6 +204,8 @@ void homa_pl_exec_begin(struct homa_pl_exec *exec, const char *path,
 			      path ? path : "the program that is run", why);
 		return;
 	}
+	if (how & HOMA_PL_ALONE)
+		exec->alone = homa_pl_exec_lock();
 	homa_pl_tcp_ticket(&ticket);
 	exec->pipe = move_up(ticket.pipe);
 	if (exec->pipe < 0)
@@ -227,5 +223,7 @@ void homa_pl_exec_end(struct homa_pl_exec *exec)
 		HOMA_PL_REAL(close)(exec->pipe);
 	if (exec->resets)
 		set_resets(false);
+	if (exec->alone)
+		homa_pl_exec_unlock();
 	errno = error;
 }

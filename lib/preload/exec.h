@@ -10,10 +10,11 @@
  * @memory: the descriptor of the memfd that says what is known of the sockets, or -1.
  * @pipe: the descriptor of the ticket's pipe, or -1.
  * @resets: true if connections were set to be reset, because the program does not load this
- *	library. */
+ *	library.
+ * @alone: true if other threads that run programs wait for this one. */
 struct homa_pl_exec {
 	int memory, pipe;
-	bool resets;
+	bool resets, alone;
 };
 
 /* How a program is run; a set of these. */
@@ -24,6 +25,8 @@ enum {
 	HOMA_PL_ACTIONS = 2,
 	/* The program is looked for in PATH. */
 	HOMA_PL_SEARCHES = 4,
+	/* The call returns as soon as the program runs. */
+	HOMA_PL_ALONE = 8,
 };
 
 /** homa_pl_exec_begin() - prepare for the program @path to run with @env. @path is NULL if it
@@ -33,6 +36,15 @@ void homa_pl_exec_begin(struct homa_pl_exec *exec, const char *path,
 /** homa_pl_exec_end() - undo that in this process, when the program runs in another or could not
  *  be run; keeps errno. */
 void homa_pl_exec_end(struct homa_pl_exec *exec);
+
+/** homa_pl_exec_lock(), homa_pl_exec_unlock() - between the two no other thread runs a program in
+ *  a child by a call that returns at once, and none forks. It returns false, and has not taken the
+ *  lock, if this thread has it already. */
+bool homa_pl_exec_lock(void);
+void homa_pl_exec_unlock(void);
+/** homa_pl_exec_watch_forks() - have fork() wait for other threads that run programs, before it
+ *  takes the locks whose handlers were registered until now. */
+void homa_pl_exec_watch_forks(void);
 
 /** homa_pl_exec_refuses() - the reason why the program @path will not load this library if it is
  *  run with @env; NULL if it will, or that is not known. @searches: look for it in PATH. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "exec_memory.h"
 #include "hook.h"
+#include "internal.h"
 #include "preload_sock.h"
 #include "real.h"
 #include "tcp.h"
@@ -181,7 +182,7 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 		return;
 	tcp->open = false;
 	tcp->listens = true;
-	tcp->fd = HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
+	tcp->fd = homa_pl_own_fd(HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 /* Make a socket for every descriptor. */
@@ -245,6 +246,8 @@ static bool go_on(int fd, bool closes)
 		rc = found.num && !join(&found) && homa_pl_sleeper_fd() >= 0;
 		if (rc)
 			adopt(&found);
+		if (rc)
+			homa_pl_stdio_begin();
 		close_pipe(&found.head);
 	}
 	free(found.kept);
@@ -256,18 +259,18 @@ static bool go_on(int fd, bool closes)
 
 __attribute__((constructor)) static void begin(void)
 {
+	unsigned int which;
 	bool done = false;
-	int i;
+	int first, i;
 
 	/* A program with rights that its caller has not takes nothing from the caller. */
 	if (getauxval(AT_SECURE))
 		return;
 	/* There may be several, if other threads of the caller ran programs at the same time. */
-	for (i = 0; i < HOMA_PL_EXEC_FDS; i++) {
-		int fd = homa_pl_exec_fd() + i;
-
-		if (HOMA_PL_REAL(fcntl)(fd, F_GET_SEALS) == HOMA_PL_EXEC_SEALS &&
-		    go_on(fd, done))
-			done = true;
-	}
+	for (which = 0; (first = homa_pl_exec_fds(which)) >= 0; which++)
+		for (i = first; i < first + HOMA_PL_EXEC_FDS; i++)
+			if (HOMA_PL_REAL(fcntl)(i, F_GET_SEALS) ==
+				    HOMA_PL_EXEC_SEALS &&
+			    go_on(i, done))
+				done = true;
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "stream_fork.h"
 
-/* The number of descriptors, from homa_pl_exec_fd() on, among which the memfd is looked
+/* The number of descriptors, from each homa_pl_exec_fds() on, among which the memfd is looked
  * for. */
 #define HOMA_PL_EXEC_FDS 24
 #define HOMA_PL_EXEC_SEALS \
@@ -72,5 +72,9 @@ struct homa_pl_memory {
 
 /** homa_pl_exec_fd() - the first descriptor at which the memfd and the pipe may be. */
 int homa_pl_exec_fd(void);
+/** homa_pl_exec_fds() - the first descriptor of each place where they may be: 0 is the first
+ *  place, the others are for programs that have all numbers of those before; -1 if there are no
+ *  more. */
+int homa_pl_exec_fds(unsigned int which);
 
 #endif

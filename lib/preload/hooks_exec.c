@@ -138,7 +138,8 @@ HOMA_PL_HOOK int posix_spawn(pid_t *pid, const char *path,
 	int rc;
 
 	homa_pl_exec_begin(&exec, path, env,
-			   HOMA_PL_SPAWNS | (actions ? HOMA_PL_ACTIONS : 0));
+			   HOMA_PL_SPAWNS | HOMA_PL_ALONE |
+				   (actions ? HOMA_PL_ACTIONS : 0));
 	rc = HOMA_PL_REAL(posix_spawn)(pid, path, actions, attributes, argv, env);
 	homa_pl_exec_end(&exec);
 	return rc;
@@ -153,7 +154,7 @@ HOMA_PL_HOOK int posix_spawnp(pid_t *pid, const char *file,
 	int rc;
 
 	homa_pl_exec_begin(&exec, file, env,
-			   HOMA_PL_SPAWNS | HOMA_PL_SEARCHES |
+			   HOMA_PL_SPAWNS | HOMA_PL_ALONE | HOMA_PL_SEARCHES |
 				   (actions ? HOMA_PL_ACTIONS : 0));
 	rc = HOMA_PL_REAL(posix_spawnp)(pid, file, actions, attributes, argv,
 					env);
@@ -186,7 +187,8 @@ HOMA_PL_HOOK FILE *popen(const char *command, const char *mode)
 	struct homa_pl_exec exec;
 	FILE *stream;
 
-	homa_pl_exec_begin(&exec, "/bin/sh", environ, HOMA_PL_SPAWNS);
+	homa_pl_exec_begin(&exec, "/bin/sh", environ,
+			   HOMA_PL_SPAWNS | HOMA_PL_ALONE);
 	stream = HOMA_PL_REAL(popen)(command, mode);
 	homa_pl_exec_end(&exec);
 	return stream;

@@ -10,14 +10,28 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "hook.h"
+#include "internal.h"
 #include "pl_signals.h"
 #include "tcp.h"
 #include "tcp_common.h"
+
+/* Close one of our own descriptors. The program hears that it has none of that number. */
+static int close_own(int fd)
+{
+	if (homa_pl_signals.depth) {
+		homa_pl_close_own_fd(fd);
+		return 0;
+	}
+	errno = EBADF;
+	return -1;
+}
 
 HOMA_PL_HOOK int close(int fd)
 {
 	struct homa_pl_sock *s = homa_pl_find_or_cancel(fd);
 
+	if (!s && homa_pl_is_own_fd(fd))
+		return close_own(fd);
 	/* A child of vfork() that closes all descriptors is about to run another program. */
 	if (!s && HOMA_PL_LIKELY(!homa_pl_live || fd != homa_pl_tcp_kept_pipe()))
 		return HOMA_PL_REAL(close)(fd);
@@ -36,6 +50,19 @@ static void close_from_to(unsigned int first, unsigned int last)
 	}
 }
 
+/* The first descriptor from @first on that is left open, as in close(): the pipe that a child of
+ * vfork() has to keep, and our own. ~0 if there is none. */
+static unsigned int next_kept(unsigned int first)
+{
+	unsigned int pipe =
+		homa_pl_live ? (unsigned int)homa_pl_tcp_kept_pipe() : ~0u;
+	unsigned int own = first > INT32_MAX ?
+				   ~0u :
+				   (unsigned int)homa_pl_next_own_fd((int)first);
+
+	return pipe >= first && pipe < own ? pipe : own;
+}
+
 HOMA_PL_HOOK int close_range(unsigned int first, unsigned int last, int flags)
 {
 	unsigned int kept;
@@ -44,26 +71,29 @@ HOMA_PL_HOOK int close_range(unsigned int first, unsigned int last, int flags)
 		errno = ENOSYS;
 		return -1;
 	}
-	if (!homa_pl_live || first > last || (flags & CLOSE_RANGE_CLOEXEC))
+	if (first > last || (flags & CLOSE_RANGE_CLOEXEC))
 		return HOMA_PL_REAL(close_range)(first, last, flags);
-	close_from_to(first, last);
-	/* As in close(), the pipe that a child of vfork() has to keep is left open. */
-	kept = (unsigned int)homa_pl_tcp_kept_pipe();
-	if (kept < first || kept > last)
-		return HOMA_PL_REAL(close_range)(first, last, flags);
-	if (kept > first && HOMA_PL_REAL(close_range)(first, kept - 1, flags))
-		return -1;
-	return kept == last ? 0 :
-			      HOMA_PL_REAL(close_range)(kept + 1, last, flags);
+	if (homa_pl_live)
+		close_from_to(first, last);
+	while ((kept = next_kept(first)) <= last) {
+		if (kept > first &&
+		    HOMA_PL_REAL(close_range)(first, kept - 1, flags))
+			return -1;
+		if (kept == last)
+			return 0;
+		first = kept + 1;
+	}
+	return HOMA_PL_REAL(close_range)(first, last, flags);
 }
 
 HOMA_PL_HOOK void closefrom(int low)
 {
-	if (homa_pl_live && homa_pl_tcp_kept_pipe() >= 0 &&
-	    !close_range(low < 0 ? 0 : (unsigned int)low, ~0u, 0))
+	unsigned int first = low < 0 ? 0 : (unsigned int)low;
+
+	if (next_kept(first) != ~0u && !close_range(first, ~0u, 0))
 		return;
 	if (homa_pl_live)
-		close_from_to(low < 0 ? 0 : (unsigned int)low, INT32_MAX);
+		close_from_to(first, INT32_MAX);
 	HOMA_PL_REAL(closefrom)(low);
 }
 
@@ -103,8 +133,19 @@ static bool of_homa(int fd)
 	return s != NULL;
 }
 
+/* Is @fd one of our own descriptors, which the program would replace? */
+static bool is_in_use(int fd)
+{
+	if (HOMA_PL_LIKELY(!homa_pl_is_own_fd(fd)))
+		return false;
+	errno = EBUSY;
+	return true;
+}
+
 HOMA_PL_HOOK int dup2(int old, int fd)
 {
+	if (old != fd && is_in_use(fd))
+		return -1;
 	if (old == fd || fd < 0 || (!of_homa(old) && !of_homa(fd)))
 		return HOMA_PL_REAL(dup2)(old, fd);
 	return dup_to(old, fd, 0);
@@ -112,6 +153,8 @@ HOMA_PL_HOOK int dup2(int old, int fd)
 
 HOMA_PL_HOOK int dup3(int old, int fd, int flags)
 {
+	if (old != fd && is_in_use(fd))
+		return -1;
 	if (old == fd || fd < 0 || (!of_homa(old) && !of_homa(fd)))
 		return HOMA_PL_REAL(dup3)(old, fd, flags);
 	return dup_to(old, fd, flags);
@@ -138,7 +181,11 @@ static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 		return cmd == F_SETFL ? 0 : O_RDWR | s->status;
 	}
 	rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
-	return rc < 0 ? -errno : rc;
+	if (rc < 0 || cmd == F_SETFL || !s->tcp->common)
+		return rc < 0 ? -errno : rc;
+	/* Another process may have set it, at a socket of the kernel of its own. */
+	homa_pl_tcp_fetch(s);
+	return (rc & ~O_NONBLOCK) | s->status;
 }
 
 static int control(struct homa_pl_sock *s, int fd, int cmd, void *arg)

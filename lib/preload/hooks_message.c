@@ -85,6 +85,15 @@ static ssize_t tcp_recvfrom(struct homa_pl_sock *s, void *buf, size_t size,
 	return homa_pl_result(s, rc);
 }
 
+static size_t bytes_of(const struct msghdr *msg)
+{
+	size_t bytes = 0, i;
+
+	for (i = 0; i < msg->msg_iovlen; i++)
+		bytes += msg->msg_iov[i].iov_len;
+	return bytes;
+}
+
 static int64_t one_send(struct homa_pl_sock *s, const struct msghdr *msg,
 			int flags)
 {
@@ -179,6 +188,11 @@ HOMA_PL_HOOK int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 		if (rc < 0)
 			break;
 		msgs[i].msg_len = (unsigned int)rc;
+		/* What follows must not stand in the stream in place of the rest. */
+		if (s->tcp && (size_t)rc < bytes_of(&msgs[i].msg_hdr)) {
+			i++;
+			break;
+		}
 	}
 	return (int)homa_pl_result(s, i ? (int64_t)i : rc);
 }

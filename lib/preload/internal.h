@@ -10,6 +10,16 @@ struct homa_pl_sock *homa_pl_table_get(int fd);
 /** homa_pl_table_keep() - take a reference of @s, which homa_pl_drop() drops; false if it is
  *  ending. */
 bool homa_pl_table_keep(struct homa_pl_sock *s);
+/** homa_pl_own_fd() - make @fd a descriptor of this library's for TCP, which the program cannot
+ *  close. Returns its number, mostly another one; @fd itself if it is negative. */
+int homa_pl_own_fd(int fd);
+/** homa_pl_is_own_fd() - is @fd one of these? */
+bool homa_pl_is_own_fd(int fd);
+/** homa_pl_next_own_fd() - the first of them from @fd, which is not negative, on; -1 if there is
+ *  none. */
+int homa_pl_next_own_fd(int fd);
+/** homa_pl_close_own_fd() - close it, unless it is negative. */
+void homa_pl_close_own_fd(int fd);
 /** homa_pl_wake_returned() - tell threads that wait for room in the region. */
 void homa_pl_wake_returned(struct homa_pl_sock *s);
 /** homa_pl_port() - the port that the socket was bound to, or that it got automatically. */

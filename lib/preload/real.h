@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -96,6 +97,9 @@ struct io_uring_params;
 	   const posix_spawnattr_t *, char *const *, char *const *))             \
 	X(int, system, (const char *))                                           \
 	X(FILE *, popen, (const char *, const char *))                           \
+	X(FILE *, fdopen, (int, const char *))                                   \
+	X(int, vdprintf, (int, const char *, va_list))                           \
+	X(int, __vdprintf_chk, (int, int, const char *, va_list))                \
 	X(int, sigaction, (int, const struct sigaction *, struct sigaction *))   \
 	X(int, io_uring_setup, (unsigned int, struct io_uring_params *))         \
 	X(int, io_uring_queue_init,                                              \
@@ -151,6 +155,11 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		const sigset_t *mask, size_t room);
+
+int __vdprintf_chk(int fd, int flag, const char *format, va_list args)
+	__attribute__((format(printf, 3, 0)));
+int __dprintf_chk(int fd, int flag, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* This marks a function that replaces one of the C library. */
 #define HOMA_PL_HOOK __attribute__((visibility("default")))

@@ -115,6 +115,16 @@ static void put_sock(struct homa_pl_sock *s)
 	homa_pl_unlock_list();
 }
 
+/* Put a new socket into the table. One that is there was closed unseen, by an instruction of the
+ * program or inside the C library, as the kernel has given its number anew. */
+static void enter(int fd, struct homa_pl_sock *s)
+{
+	struct homa_pl_sock *before = homa_pl_table_set(fd, s);
+
+	if (before)
+		homa_pl_drop(before);
+}
+
 int homa_pl_socket(int family, int type)
 {
 	struct homa_pl_sock *s;
@@ -137,7 +147,7 @@ int homa_pl_socket(int family, int type)
 	}
 	__atomic_store_n(&s->refs, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&homa_pl_live, 1, __ATOMIC_RELEASE);
-	homa_pl_table_set(fd, s);
+	enter(fd, s);
 	return fd;
 fail_fd:
 	HOMA_PL_REAL(close)(fd);
@@ -158,7 +168,7 @@ homa_pl_adopt(int fd, int family, int status,
 	fill(s, arg);
 	__atomic_store_n(&s->refs, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&homa_pl_live, 1, __ATOMIC_RELEASE);
-	homa_pl_table_set(fd, s);
+	enter(fd, s);
 	return s;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "internal.h"
 #include "preload_sock.h"
 #include "pl_signals.h"
 #include "stream_fork.h"
@@ -109,8 +110,7 @@ static void drop(struct homa_pl_sock *s)
 	}
 	if (tcp->listens)
 		settle(s);
-	if (tcp->fd >= 0)
-		HOMA_PL_REAL(close)(tcp->fd);
+	homa_pl_close_own_fd(tcp->fd);
 	s->tcp = NULL;
 	free(tcp);
 }
@@ -313,7 +313,7 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 	if (ctx && addr && len >= sizeof(struct sockaddr_in) &&
 	    addr->sa_family == s->family &&
 	    homa_streams_takes(ctx, addr, len) > 0 &&
-	    !homa_pl_tcp_is_bound(fd) && !homa_pl_tcp_in_place(fd)) {
+	    !homa_pl_tcp_connects_itself(s, fd, addr)) {
 		here = is_this_host(addr, len, &from);
 		rc = here < 0 ? -EOPNOTSUPP :
 				connect_by_homad(s,
@@ -359,13 +359,13 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 	struct homa_stream *listener;
 	int own, rc;
 
-	own = HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
+	own = homa_pl_own_fd(HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0));
 	if (own < 0)
 		return -errno;
 	rc = listen_patiently(fd, backlog, &listener);
 	if (rc) {
 		homa_pl_debug("the kernel listens: %s", strerror(-rc));
-		HOMA_PL_REAL(close)(own);
+		homa_pl_close_own_fd(own);
 		return rc;
 	}
 	homa_pl_debug("listen() through homad, beside the kernel");
@@ -373,7 +373,7 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 	tell_patience(listener, &s->tcp->patience);
 	homa_stream_set_user(listener, s);
 	if (s->tcp->stopped) {
-		HOMA_PL_REAL(close)(s->tcp->fd);
+		homa_pl_close_own_fd(s->tcp->fd);
 		homa_stream_set_user(s->tcp->stream, NULL);
 		homa_stream_close(s->tcp->stream);
 		s->tcp->stopped = false;
@@ -392,7 +392,7 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 
 	if (tcp->stream && !tcp->listens)
 		return -EINVAL;
-	if ((!tcp->stream || tcp->stopped) && homa_pl_streams() &&
+	if ((!tcp->stream || tcp->stopped) && homa_pl_streams() && !tcp->kernels &&
 	    homa_pl_tcp_is_bound(fd) && !homa_pl_tcp_in_place(fd))
 		rc = listen_by_homad(s, fd, backlog);
 	fresh = tcp->listens && !listened;
@@ -523,8 +523,12 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 		return -EINVAL;
 	if (tcp->listens)
 		return stop_listening(s, how);
-	if (!is_open(tcp->stream))
-		return -ENOTCONN;
+	/* It ends a connection that is being opened, in whatever direction. */
+	if (!is_open(tcp->stream)) {
+		rc = homa_stream_give_up(tcp->stream);
+		homa_pl_tell(s);
+		return rc == -ECONNRESET ? -ENOTCONN : rc;
+	}
 	rc = homa_pl_tcp_state(s) == TCP_CLOSE ? -ENOTCONN : 0;
 	ends = how != SHUT_RD && !tcp->shut_write;
 	if (ends)

@@ -47,6 +47,9 @@ struct homa_pl_tcp {
 	int fd;
 	/* shutdown() has ended the listening of the socket. */
 	bool stopped;
+	/* The program has set an option that homad does not know, so the socket stays the kernel's:
+	 * homa_pl_tcp_kernel_knows(). */
+	bool kernels;
 	/* @connecting: the program has called connect() and does not know the result yet.
 	 * @open: the connection is open, and the program knows it. */
 	bool connecting, open;
@@ -187,9 +190,17 @@ void homa_pl_tcp_heirs_change(struct homa_pl_tcp *tcp);
 
 /* ---- tcp_kernel.c ---- */
 
-/** homa_pl_tcp_is_bound() - has the program bound the socket to a port? Such a socket connects with
- *  the kernel. */
+/** homa_pl_tcp_is_bound() - has the program bound the socket to a port? Only such a socket listens
+ *  by homad. */
 bool homa_pl_tcp_is_bound(int fd);
+/** homa_pl_tcp_connects_itself() - must the kernel connect the socket to @addr? It must if the
+ *  program has bound the socket, or wants of it what homad cannot do. */
+bool homa_pl_tcp_connects_itself(const struct homa_pl_sock *s, int fd,
+				 const struct sockaddr *addr);
+/** homa_pl_tcp_kernel_knows() - would the option make of the socket what homad does not know, as a
+ *  password for its segments or the only device that they may take? */
+bool homa_pl_tcp_kernel_knows(int level, int name, const void *value,
+			      socklen_t len);
 /** homa_pl_tcp_in_place() - does the program want to send without copies (SO_ZEROCOPY)? Such a
  *  socket stays the kernel's, which can tell when the bytes may be used again. */
 bool homa_pl_tcp_in_place(int fd);
@@ -206,6 +217,12 @@ int homa_pl_kernel_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 bool homa_pl_tcp_is_on(void);
 /** homa_pl_service_socket() - HOMA_SERVICE_SOCKET now or when the program began, or "". */
 const char *homa_pl_service_socket(void);
+
+/* ---- hooks_stdio.c ---- */
+
+/** homa_pl_stdio_begin() - make the standard streams read and write TCP sockets, if the program has
+ *  begun with such. */
+void homa_pl_stdio_begin(void);
 
 /* ---- tcp_io.c ---- */
 

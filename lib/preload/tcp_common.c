@@ -108,6 +108,14 @@ void homa_pl_tcp_fetch_listener(struct homa_pl_sock *s)
 				      -1;
 }
 
+bool homa_pl_tcp_seems_nonblocking(const struct homa_pl_sock *s, int fd)
+{
+	int flags = HOMA_PL_REAL(fcntl)(fd, F_GETFL);
+
+	return flags >= 0 && !(s->status & O_NONBLOCK) &&
+	       (flags & (O_NONBLOCK | WANTS_NONBLOCK)) == O_NONBLOCK;
+}
+
 void homa_pl_tcp_store_listener(const struct homa_pl_sock *s)
 {
 	int flags = HOMA_PL_REAL(fcntl)(s->tcp->fd, F_GETFL);

@@ -21,6 +21,9 @@ static inline void homa_pl_tcp_fetch(struct homa_pl_sock *s)
 void homa_pl_tcp_store_common(struct homa_pl_sock *s);
 /** homa_pl_tcp_fetch_listener() - renew O_NONBLOCK and SO_RCVTIMEO of a socket that listens. */
 void homa_pl_tcp_fetch_listener(struct homa_pl_sock *s);
+/** homa_pl_tcp_seems_nonblocking() - is the kernel's socket of @s nonblocking, though the program
+ *  wants it to wait? Another process listens at it by homad then. */
+bool homa_pl_tcp_seems_nonblocking(const struct homa_pl_sock *s, int fd);
 /** homa_pl_tcp_store_listener() - let the other processes that have it see its O_NONBLOCK. */
 void homa_pl_tcp_store_listener(const struct homa_pl_sock *s);
 /** homa_pl_tcp_share() - make them common for a connection that another process is about to get.

@@ -11,10 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include "internal.h"
 #include "pl_signals.h"
 #include "tcp.h"
 #include "tcp_ready.h"
 #include "real.h"
+
+/* All that epoll_ctl() takes together with EPOLLEXCLUSIVE. */
+#define WITH_EXCLUSIVE                                                   \
+	((uint32_t)(EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLET | \
+		    EPOLLWAKEUP | EPOLLEXCLUSIVE))
 
 static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
@@ -53,7 +59,7 @@ static void drop_set(struct homa_pl_sock *s)
 		forget(s->set->watches);
 	homa_pl_set_is_single(s->set);
 	homa_pl_tcp_unlock();
-	HOMA_PL_REAL(close)(s->set->nudge_fd);
+	homa_pl_close_own_fd(s->set->nudge_fd);
 	free(s->set);
 	s->set = NULL;
 }
@@ -75,7 +81,7 @@ static struct homa_pl_sock *new_set(int epfd)
 	set->last = &set->first;
 	set->epfd = epfd;
 	set->ready_fd = -1;
-	set->nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	set->nudge_fd = homa_pl_own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	event.data.ptr = &set->cookie;
 	if (set->nudge_fd >= 0 &&
 	    !real_ctl(epfd, EPOLL_CTL_ADD, set->nudge_fd, &event))
@@ -87,8 +93,7 @@ static struct homa_pl_sock *new_set(int epfd)
 		homa_pl_on_news(news_of);
 		return s;
 	}
-	if (set->nudge_fd >= 0)
-		HOMA_PL_REAL(close)(set->nudge_fd);
+	homa_pl_close_own_fd(set->nudge_fd);
 	free(set);
 	return NULL;
 }
@@ -113,6 +118,24 @@ static struct homa_pl_watch *find_watch(const struct homa_pl_sock *s,
 	return w;
 }
 
+/* A descriptor of the set @of; -1 if the program has just closed the last one. */
+static int descriptor_of(const struct homa_pl_set *of)
+{
+	const struct homa_pl_sock *s = homa_pl_table_get(of->epfd);
+	int fd = of->epfd;
+
+	/* The program may have duplicated it, and closed the first one. */
+	if (HOMA_PL_LIKELY(s && s->set == of))
+		return fd;
+	fd = -1;
+	while ((fd = homa_pl_table_next(fd + 1)) >= 0) {
+		s = homa_pl_table_get(fd);
+		if (s && s->set == of)
+			break;
+	}
+	return fd;
+}
+
 /* Only sockets for which something can come from the kernel are in the kernel's set. */
 static bool belongs_there(const struct homa_pl_sock *s)
 {
@@ -124,6 +147,9 @@ static void tell_kernel(struct homa_pl_watch *w, int epfd)
 	struct epoll_event event = w->event;
 	bool there = belongs_there(w->sock);
 
+	/* The kernel takes no changes of such an entry, and this one is as it was. */
+	if (there && w->kernels && (event.events & EPOLLEXCLUSIVE))
+		return;
 	if (there)
 		w->kernels = !real_ctl(epfd,
 				       w->kernels ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
@@ -153,12 +179,31 @@ static int add(struct homa_pl_sock *s, struct homa_pl_set *set, int fd,
 	return 0;
 }
 
+/* What the kernel refuses of every descriptor; @w: the entry that there is, or NULL. */
+static int wrong_with(int op, const struct epoll_event *event,
+		      const struct homa_pl_watch *w)
+{
+	if (op == EPOLL_CTL_DEL)
+		return 0;
+	if (op != EPOLL_CTL_ADD && op != EPOLL_CTL_MOD)
+		return -EINVAL;
+	if (op == EPOLL_CTL_MOD && w && (w->event.events & EPOLLEXCLUSIVE))
+		return -EINVAL;
+	if (!(event->events & EPOLLEXCLUSIVE))
+		return 0;
+	return op == EPOLL_CTL_MOD || (event->events & ~WITH_EXCLUSIVE) ?
+		       -EINVAL :
+		       0;
+}
+
 static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 		  int op, int fd, const struct epoll_event *event)
 {
 	struct homa_pl_watch *w = find_watch(s, set, fd);
-	int rc = 0;
+	int rc = wrong_with(op, event, w);
 
+	if (rc)
+		return rc;
 	if (op == EPOLL_CTL_ADD)
 		rc = add(s, set, fd, event);
 	else if (!w)
@@ -195,6 +240,22 @@ static struct homa_pl_sock *find_set(int epfd)
 	return set;
 }
 
+/* Do epoll_ctl() where @epfd is no set, or there is no memory or descriptor for one of ours. The
+ * kernel's set gets no stream, of which it would tell what is not so. */
+static int without_set(const struct homa_pl_sock *s, int epfd, int op, int fd,
+		       struct epoll_event *event)
+{
+	int rc;
+
+	if (!s->tcp->stream)
+		return real_ctl(epfd, op, fd, event);
+	/* The kernel says what is wrong with @epfd; if nothing is, that @fd is not there. */
+	rc = real_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
+	if (rc && rc != -ENOENT)
+		return rc;
+	return op == EPOLL_CTL_ADD ? -ENOMEM : -ENOENT;
+}
+
 int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 			  struct epoll_event *event)
 {
@@ -205,7 +266,7 @@ int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 		return -EFAULT;
 	set = find_set(epfd);
 	if (!set)
-		return real_ctl(epfd, op, fd, event);
+		return without_set(s, epfd, op, fd, event);
 	homa_pl_tcp_lock();
 	rc = change(s, set->set, epfd, op, fd, event);
 	homa_pl_tcp_unlock();
@@ -230,7 +291,7 @@ void homa_pl_tcp_moved(struct homa_pl_sock *s)
 
 	homa_pl_tcp_lock();
 	for (w = s->tcp->watches; w; w = w->of_sock) {
-		tell_kernel(w, w->set->epfd);
+		tell_kernel(w, descriptor_of(w->set));
 		homa_pl_ready_put(w);
 	}
 	homa_pl_tcp_unlock();
@@ -432,21 +493,43 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 	return n;
 }
 
+/* Let the kernel tell first, of at most half of the events, if streams were all that was told last
+ * time: they may always be ready. Returns how many events there are. */
+static int kernels_turn(struct homa_pl_set *set, int epfd,
+			struct epoll_event *events, int max)
+{
+	const struct timespec now = { 0, 0 };
+	int n = 0;
+
+	if (__atomic_exchange_n(&set->kernel_waits, false, __ATOMIC_RELAXED))
+		n = kernel_events(set, epfd, events, (max + 1) / 2, &now, NULL);
+	return n > 0 ? n : 0;
+}
+
 static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 		   int max, int64_t until, const sigset_t *mask)
 {
 	const struct timespec now = { 0, 0 };
 	struct homa_pl_set *set = s->set;
 	int n, more, ended = 0;
+	bool asked;
 
 	for (;;) {
+		n = kernels_turn(set, epfd, events, max);
+		asked = n > 0;
 		homa_pl_pump();
 		homa_pl_tcp_lock();
 		homa_pl_sets_tell();
-		n = collect(set, events, max);
+		if (n < max)
+			n += collect(set, events + n, max - n);
 		homa_pl_tcp_unlock();
-		if (n == max)
+		if (asked)
 			return n;
+		if (n == max) {
+			__atomic_store_n(&set->kernel_waits, true,
+					 __ATOMIC_RELAXED);
+			return n;
+		}
 		more = kernel_events(set, epfd, events + n, max - n, &now,
 				     n ? NULL : mask);
 		if (more > 0 || n)

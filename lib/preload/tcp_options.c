@@ -4,6 +4,8 @@
  * option and tells it again; those that mean something to a stream are also seen to here.
  */
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -150,8 +152,11 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 {
 	int which;
 
+	bool kernels = homa_pl_tcp_kernel_knows(level, name, value, len);
+
 	/* homad copies all bytes and would never say that it is done with them. */
-	if (s->tcp->stream && level == SOL_SOCKET && name == SO_ZEROCOPY)
+	if (s->tcp->stream &&
+	    ((level == SOL_SOCKET && name == SO_ZEROCOPY) || kernels))
 		return -EOPNOTSUPP;
 	/* The kernel checks the option and keeps its value. */
 	if (HOMA_PL_REAL(setsockopt)(fd, level, name, value, len)) {
@@ -159,6 +164,7 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 		if (!s->tcp->stream || errno != ENOTCONN)
 			return -errno;
 	}
+	s->tcp->kernels |= kernels;
 	homa_pl_tcp_heirs_change(s->tcp);
 	which = level == IPPROTO_TCP ? patience_of(name) : -1;
 	if (which >= 0)
@@ -263,6 +269,46 @@ int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 	return HOMA_PL_REAL(getsockopt)(fd, level, name, value, len) ? -errno : 0;
 }
 
+static bool is_link_local(const struct sockaddr_in6 *name)
+{
+	return name->sin6_family == AF_INET6 &&
+	       IN6_IS_ADDR_LINKLOCAL(&name->sin6_addr);
+}
+
+/* The number of the device that has the address @own, which is a link-local one; 0 if none has. */
+static uint32_t device_of(const struct sockaddr_in6 *own)
+{
+	struct ifaddrs *all, *one;
+	uint32_t index = 0;
+
+	if (getifaddrs(&all))
+		return 0;
+	for (one = all; one && !index; one = one->ifa_next) {
+		const struct sockaddr_in6 *its =
+			(const struct sockaddr_in6 *)one->ifa_addr;
+
+		if (its && is_link_local(its) &&
+		    IN6_ARE_ADDR_EQUAL(&its->sin6_addr, &own->sin6_addr))
+			index = if_nametoindex(one->ifa_name);
+	}
+	freeifaddrs(all);
+	return index;
+}
+
+/* A link-local address means something at a device alone, which homad does not tell. Both ends are
+ * at the same one. */
+static void add_scope(struct homa_stream_facts *facts)
+{
+	struct sockaddr_in6 *local = (struct sockaddr_in6 *)&facts->local;
+	struct sockaddr_in6 *remote = (struct sockaddr_in6 *)&facts->remote;
+
+	if (HOMA_PL_LIKELY(!is_link_local(local)))
+		return;
+	local->sin6_scope_id = device_of(local);
+	if (is_link_local(remote))
+		remote->sin6_scope_id = local->sin6_scope_id;
+}
+
 /* An IPv4 address of an IPv6 socket is told as ::ffff:a.b.c.d. */
 static int give_name(const struct sockaddr_storage *name, int family,
 		     struct sockaddr *addr, socklen_t *len)
@@ -292,6 +338,7 @@ int homa_pl_tcp_peer(struct homa_stream *stream, int family,
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
 	int rc = homa_stream_facts(stream, &facts);
 
+	add_scope(&facts);
 	return rc ? rc : give_name(&facts.remote, family, addr, len);
 }
 
@@ -310,6 +357,7 @@ int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr,
 	/* A connection that has ended has no peer. */
 	if (peer && homa_pl_tcp_state(s) == TCP_CLOSE)
 		return -ENOTCONN;
+	add_scope(&facts);
 	return give_name(peer ? &facts.remote : &facts.local, s->family, addr,
 			 len);
 }

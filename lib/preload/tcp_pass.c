@@ -291,7 +291,7 @@ static int begin_listener(int fd, const struct homa_stream_taken *taken)
 		return -ENOMEM;
 	s->tcp->open = false;
 	s->tcp->listens = true;
-	s->tcp->fd = taken->fd;
+	s->tcp->fd = homa_pl_own_fd(taken->fd);
 	note_options(s, fd);
 	homa_pl_tcp_fetch_listener(s);
 	return 0;

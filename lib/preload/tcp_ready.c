@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <sys/eventfd.h>
+#include "internal.h"
 #include "tcp_common.h"
 #include "tcp_ready.h"
 #include "real.h"
@@ -161,13 +162,13 @@ void homa_pl_sets_tell(void)
 static int add_ready_fd(struct homa_pl_set *set, int epfd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &set->cookie };
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), rc;
+	int fd = homa_pl_own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), rc;
 
 	if (fd < 0)
 		return -errno;
 	if (HOMA_PL_REAL(epoll_ctl)(epfd, EPOLL_CTL_ADD, fd, &event)) {
 		rc = -errno;
-		HOMA_PL_REAL(close)(fd);
+		homa_pl_close_own_fd(fd);
 		return rc;
 	}
 	set->ready_fd = fd;
@@ -197,7 +198,7 @@ void homa_pl_set_is_single(struct homa_pl_set *set)
 	while (*at != set)
 		at = &(*at)->next_nested;
 	*at = set->next_nested;
-	HOMA_PL_REAL(close)(set->ready_fd);
+	homa_pl_close_own_fd(set->ready_fd);
 }
 
 bool homa_pl_tcp_set_ready(const struct homa_pl_sock *s)

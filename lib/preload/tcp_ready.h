@@ -57,6 +57,8 @@ struct homa_pl_set {
 	/* homad's descriptor @news_fd is in the kernel's set. */
 	bool has_homad;
 	int news_fd;
+	/* The last wait had no place for what the kernel would tell. It is atomic. */
+	bool kernel_waits;
 	/* The address of this field marks our own descriptors in the kernel's set. */
 	char cookie;
 };

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include "exec.h"
+#include "internal.h"
 #include "pl_signals.h"
 #include "stream_fork.h"
 #include "tcp.h"
@@ -135,6 +137,7 @@ static void take_over(void)
 	context = homa_streams_in_child(context, &ticket);
 	if (!context)
 		return;
+	homa_streams_descriptors(context, homa_pl_own_fd);
 	context_generation = homa_pl_generation;
 	__atomic_store_n(&lost, false, __ATOMIC_RELAXED);
 	homa_pl_debug("a child of fork() goes on with its parent's TCP%s%s",
@@ -157,6 +160,7 @@ static void in_child(void)
 static void watch_forks(void)
 {
 	pthread_atfork(before_fork, in_parent, in_child);
+	homa_pl_exec_watch_forks();
 }
 
 /* ---- exec ---- */
@@ -219,6 +223,7 @@ static struct homa_streams *open_context(void)
 		homa_pl_debug("TCP stays the kernel's: %s", strerror(-rc));
 		return NULL;
 	}
+	homa_streams_descriptors(ctx, homa_pl_own_fd);
 	homa_pl_debug("TCP goes through homad where its rules say so");
 	return ctx;
 }
@@ -227,6 +232,7 @@ void homa_pl_tcp_go_on(struct homa_streams *ctx)
 {
 	homa_pl_watch_forks();
 	pthread_once(&watches_forks, watch_forks);
+	homa_streams_descriptors(ctx, homa_pl_own_fd);
 	context = ctx;
 	context_generation = homa_pl_generation;
 	__atomic_store_n(&context_tried, true, __ATOMIC_RELEASE);
@@ -352,8 +358,8 @@ static void close_own(void *arg)
 	if (own.joined && own.generation == homa_pl_generation)
 		homa_pl_leave_sleep(&own.sleeper);
 	own.joined = false;
-	if (own.fd >= 0 && own.generation == homa_pl_generation)
-		HOMA_PL_REAL(close)(own.fd);
+	if (own.generation == homa_pl_generation)
+		homa_pl_close_own_fd(own.fd);
 	own.fd = -1;
 }
 
@@ -368,7 +374,7 @@ int homa_pl_sleeper_fd(void)
 
 	if (HOMA_PL_LIKELY(own.fd >= 0 && own.generation == homa_pl_generation))
 		return own.fd;
-	own.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	own.fd = homa_pl_own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	own.generation = homa_pl_generation;
 	if (own.fd < 0)
 		return -errno;

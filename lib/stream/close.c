@@ -145,6 +145,29 @@ int homa_stream_shutdown(struct homa_stream *stream)
 	return homa_stream_tell(stream, HOMA_STREAM_SHUT);
 }
 
+int homa_stream_give_up(struct homa_stream *stream)
+{
+	struct homa_streams *ctx = stream->ctx;
+	struct homa_streams_wanted *wanted;
+	int rc = homa_streams_usable(ctx);
+
+	if (rc)
+		return rc;
+	homa_gate_lock(&ctx->look);
+	homa_streams_drain(ctx);
+	wanted = stream->slot ? NULL : homa_streams_wanted(ctx, stream->token);
+	if (wanted && wanted->stream == stream) {
+		/* What homad opens now is refused. */
+		wanted->stream = NULL;
+		__atomic_store_n(&stream->error, ECONNRESET, __ATOMIC_RELEASE);
+		homa_stream_add_news(stream);
+	} else {
+		rc = -ENOTCONN;
+	}
+	homa_gate_unlock(&ctx->look);
+	return rc;
+}
+
 #define ALL_OPTIONS                                                       \
 	(HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE | \
 	 HOMA_STREAM_RESET)

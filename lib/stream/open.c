@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "homa_clock.h"
+#include "stream_fork.h"
 #include "stream_impl.h"
 
 #define SPIN_MIN_NS 5000u
@@ -67,6 +68,14 @@ int homa_streams_open(struct homa_streams **out, const char *path)
 	else
 		*out = ctx;
 	return rc;
+}
+
+void homa_streams_descriptors(struct homa_streams *ctx, int (*own)(int fd))
+{
+	ctx->att->sock = own(ctx->att->sock);
+	ctx->att->kick_fd = own(ctx->att->kick_fd);
+	ctx->event_fd = own(ctx->event_fd);
+	ctx->nudge_fd = own(ctx->nudge_fd);
 }
 
 void homa_streams_close(struct homa_streams *ctx)

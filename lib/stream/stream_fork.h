@@ -42,6 +42,14 @@ void homa_streams_in_parent(struct homa_streams *ctx,
 struct homa_streams *homa_streams_in_child(struct homa_streams *ctx,
 					   struct homa_streams_ticket *ticket);
 
+/** homa_stream_give_up() - have a connection that is being opened fail with ECONNRESET; -ENOTCONN
+ *  if it is not being opened any more. */
+int homa_stream_give_up(struct homa_stream *stream);
+
+/** homa_streams_descriptors() - replace each descriptor of @ctx by what @own returns for it. Nobody
+ *  else uses @ctx meanwhile. */
+void homa_streams_descriptors(struct homa_streams *ctx, int (*own)(int fd));
+
 /*
  * Streams for a program that exec runs. It shows such a ticket, too, but exec leaves it no
  * memory. So the caller carries over what homad needs to find a stream, and homad gives the new

@@ -4,6 +4,7 @@ handlers, numbers that cannot be, calls that give up."""
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,11 +14,11 @@ import pytest
 import test_calls
 import test_echo
 from ops_tools import snapshot
-from ways import BUILD, PROGRAMS, Side, port, two_sides
+from ways import BUILD, PROGRAMS, Side, opened, port, two_sides
 
 FLOWS = BUILD / "bench" / "flows" / "homa-flows"
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
-SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "splice")
+SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "sets", "spawns", "splice")
 CASES = [
     case
     for subject in SUBJECTS
@@ -29,6 +30,7 @@ CASES = [
     "exec_cat",
     "exec_inherits",
     "send_connection",
+    "send_flags",
     "send_listener",
     "spawn",
     "splice",
@@ -140,3 +142,65 @@ def test_node__that_would_use_io_uring(accelerated: tuple[Side, Side]) -> None:
     server = accelerated[0]
     done = server.run(["env", "UV_USE_IO_URING=1", "node", "-e", NODE, server.v4, port()])
     assert done.stdout == "echoed 100000\n"
+
+
+# Options that homad does not know: level, number and value, as Linux has them.
+KERNELS = {
+    "mark": "1, 36, 1",
+    "device": "1, 25, b'eth0'",
+    "least_ttl": "0, 21, 1",
+    "least_hops": "41, 73, 1",
+    "filter": "1, 26, struct.pack('HP', 1, ctypes.addressof(take_all))",
+}
+ONE = """
+import ctypes, socket, struct, sys
+what, option, host, port = sys.argv[1:]
+take_all = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 1 << 18))
+def set_it(s):
+    try:
+        s.setsockopt(*eval(option))
+    except OSError as e:
+        return e.errno
+s = socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+if what.endswith('before'):
+    assert set_it(s) is None
+if what.startswith('serve'):
+    s.bind((host, int(port)))
+    s.listen()
+    print('ready', flush=True)
+    one, _ = s.accept()
+else:
+    s.connect((host, int(port)))
+    one = s
+one.sendall(b'x')
+assert one.recv(1) == b'x'
+if not what.endswith('before'):
+    print(set_it(s))
+"""
+
+
+@pytest.mark.parametrize("option", KERNELS)
+@pytest.mark.parametrize("role", ["serve", "connect"])
+def test_option__that_only_the_kernel_knows(
+    option: str, role: str, accelerated: tuple[Side, Side]
+) -> None:
+    """The socket stays the kernel's, which does what the option says; of homad's sockets it is refused."""
+    server, client = accelerated
+    address = server.v6 if option == "least_hops" else server.v4
+    for when in ("before", "after"):
+        before = [opened(server)[1], opened(client)[0]]
+        place = [KERNELS[option], address, port()]
+        whats = {name: f"{name} {when if name == role else ''}" for name in ("serve", "connect")}
+        serving = server.start(["python3", "-c", ONE, whats["serve"], *place])
+        assert serving.line(60) == "ready", serving.wait(10)
+        told = [client.run(["python3", "-c", ONE, whats["connect"], *place]).stdout]
+        status, said, _ = serving.wait(60)
+        assert status == 0
+        told.insert(0, said)
+        by_kernel = [opened(server)[1] - before[0], opened(client)[0] - before[1]]
+        mine = 0 if role == "serve" else 1
+        assert by_kernel[mine] == (when == "before"), by_kernel
+        assert not by_kernel[1 - mine], by_kernel
+        if when == "after":
+            assert told[mine].split()[-1] == str(errno.EOPNOTSUPP)

@@ -2,6 +2,8 @@
 /*
  * Opening a connection: blocking and not, refused, twice, and what the names of sockets are.
  */
+#include <ifaddrs.h>
+#include <net/if.h>
 #include "tcp_calls.h"
 
 static void echo_one(struct tcp_end *end)
@@ -316,6 +318,170 @@ static void connect_anew__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* bind() may choose an address and leave the port to connect(). */
+static void connect_from_address__server(struct tcp_end *end)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = end->address.v4.sin_port };
+	struct sockaddr_in from = { .sin_family = AF_INET,
+				    .sin_addr = { htonl(0x7f000002) } },
+			   peer;
+	int listener = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+	int fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0)), other;
+	socklen_t length = sizeof(peer);
+
+	tcp_set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+	MUST(bind(listener, (struct sockaddr *)&to, sizeof(to)));
+	MUST(listen(listener, 4));
+	tcp_set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+	MUST(bind(fd, (struct sockaddr *)&from, sizeof(from)));
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	MUST(connect(fd, (struct sockaddr *)&to, sizeof(to)));
+	other = (int)MUST(accept(listener, (struct sockaddr *)&peer, &length));
+	SAME(peer.sin_addr.s_addr, from.sin_addr.s_addr);
+	length = sizeof(peer);
+	MUST(getsockname(fd, (struct sockaddr *)&peer, &length));
+	SAME(peer.sin_addr.s_addr, from.sin_addr.s_addr);
+	tcp_close(fd);
+	tcp_close(other);
+	tcp_close(listener);
+	tcp_echo(tcp_accept_one(end));
+}
+
+static void connect_from_address__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+/* A socket of IPv6 alone reaches no address of IPv4, in whatever form. */
+#define connect_v6_only__server echo__server
+
+static void connect_v6_only__client(struct tcp_end *end)
+{
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+				   .sin6_port = end->address.v4.sin_port };
+	int fd = (int)MUST(socket(AF_INET6, SOCK_STREAM, 0));
+
+	to.sin6_addr.s6_addr[10] = to.sin6_addr.s6_addr[11] = 0xff;
+	if (end->address.any.sa_family == AF_INET)
+		memcpy(to.sin6_addr.s6_addr + 12, &end->address.v4.sin_addr, 4);
+	else
+		to.sin6_addr.s6_addr[12] = 127;
+	tcp_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	FAILS(connect(fd, (struct sockaddr *)&to, sizeof(to)), ENETUNREACH);
+	tcp_close(fd);
+	fd = tcp_connect(end);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+struct opening {
+	const struct tcp_end *end;
+	int fd, error;
+	pid_t thread;
+};
+
+/* Connect to an address that nobody has. */
+static void *open_one(void *argument)
+{
+	struct opening *o = argument;
+	union tcp_address nobody = o->end->address;
+
+	if (nobody.any.sa_family == AF_INET)
+		nobody.v4.sin_addr.s_addr ^= htonl(0x40);
+	else
+		nobody.v6.sin6_addr.s6_addr[15] ^= 0x40;
+	o->thread = gettid();
+	o->error = connect(o->fd, &nobody.any, o->end->length) ? errno : 0;
+	return NULL;
+}
+
+#define connect_shut_down__server echo__server
+
+/* shutdown() ends a connect() that waits. */
+static void connect_shut_down__client(struct tcp_end *end)
+{
+	struct opening o = { .end = end, .fd = tcp_socket(end) };
+	pthread_t thread;
+
+	SAME(pthread_create(&thread, NULL, open_one, &o), 0);
+	while (!__atomic_load_n(&o.thread, __ATOMIC_RELAXED))
+		usleep(1000);
+	tcp_await_sleep(o.thread);
+	MUST(shutdown(o.fd, SHUT_WR));
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(o.error, ECONNRESET);
+	MUST(connect(o.fd, &end->address.any, end->length));
+	tcp_greet(o.fd);
+	tcp_close(o.fd);
+}
+
+/* The first device but the loopback one, and this host's link-local address there. */
+static void link_of(struct sockaddr_in6 *own)
+{
+	struct ifaddrs *all, *one;
+
+	MUST(getifaddrs(&all));
+	for (one = all; one; one = one->ifa_next) {
+		if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET6)
+			continue;
+		memcpy(own, one->ifa_addr, sizeof(*own));
+		if (IN6_IS_ADDR_LINKLOCAL(&own->sin6_addr) &&
+		    strcmp(one->ifa_name, "lo") != 0)
+			break;
+	}
+	EXPECT(one);
+	own->sin6_scope_id = if_nametoindex(one->ifa_name);
+	freeifaddrs(all);
+}
+
+/* Names of link-local addresses say at which device. */
+static void connect_link_local__server(struct tcp_end *end)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6,
+				   .sin6_port = end->address.v4.sin_port };
+	struct sockaddr_in6 own, peer;
+	int listener = (int)MUST(socket(AF_INET6, SOCK_STREAM, 0)), fd;
+	socklen_t length = sizeof(peer);
+
+	link_of(&own);
+	tcp_set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+	MUST(bind(listener, (struct sockaddr *)&at, sizeof(at)));
+	MUST(listen(listener, 4));
+	tcp_ready();
+	tcp_tell(end);
+	SAME(write(end->sync, &own.sin6_addr, 16), 16);
+	fd = (int)MUST(accept(listener, (struct sockaddr *)&peer, &length));
+	EXPECT(IN6_IS_ADDR_LINKLOCAL(&peer.sin6_addr));
+	SAME(peer.sin6_scope_id, own.sin6_scope_id);
+	tcp_greet(fd);
+	tcp_close(fd);
+	tcp_close(listener);
+}
+
+static void connect_link_local__client(struct tcp_end *end)
+{
+	struct sockaddr_in6 to, name;
+	int fd = (int)MUST(socket(AF_INET6, SOCK_STREAM, 0));
+	socklen_t length = sizeof(name);
+
+	link_of(&to);
+	to.sin6_port = end->address.v4.sin_port;
+	tcp_await(end);
+	SAME(read(end->sync, &to.sin6_addr, 16), 16);
+	MUST(connect(fd, (struct sockaddr *)&to, sizeof(to)));
+	MUST(getsockname(fd, (struct sockaddr *)&name, &length));
+	SAME(name.sin6_scope_id, to.sin6_scope_id);
+	MUST(getpeername(fd, (struct sockaddr *)&name, &length));
+	SAME(name.sin6_scope_id, to.sin6_scope_id);
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_connect_cases[] = {
 	TCP_CASE(echo),
 	TCP_CASE(connect_refused),
@@ -326,6 +492,10 @@ const struct tcp_case tcp_connect_cases[] = {
 	TCP_CASE(connect_twice),
 	TCP_CASE(connect_bound),
 	TCP_CASE(connect_anew),
+	TCP_CASE(connect_from_address),
+	TCP_CASE(connect_v6_only),
+	TCP_CASE(connect_shut_down),
+	TCP_CASE(connect_link_local),
 	TCP_CASE(names),
 	TCP_CASE(not_connected),
 	TCP_CASE(listener_is_no_connection),

@@ -3,6 +3,7 @@
  * Descriptors of one socket: duplicates, replaced ones, the last that closes.
  */
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include "tcp_calls.h"
 
@@ -184,6 +185,153 @@ static void other_families__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+#define NUMBERS 1024
+
+/* Ways in which a program closes all that it does not know. */
+static void close_one_by_one(void)
+{
+	for (int fd = 3; fd < NUMBERS; fd++)
+		close(fd);
+}
+
+static void close_a_range(void)
+{
+	close_range(3, ~0u, 0);
+}
+
+static void close_all_from(void)
+{
+	closefrom(3);
+}
+
+/* As inetd does it: a child makes a connection its standard input and output, closes the rest, and
+ * runs a program. */
+static void serve_by(const char *program, const char *word, int listener,
+		     void (*close_rest)(void))
+{
+	int fd = tcp_accept(listener);
+	pid_t child = (pid_t)MUST(fork());
+
+	if (!child) {
+		MUST(dup2(fd, 0));
+		MUST(dup2(fd, 1));
+		close_rest();
+		execlp(program, program, word, NULL);
+		_exit(1);
+	}
+	tcp_close(fd);
+	tcp_child_ended(child);
+}
+
+static void closes_rest__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+
+	tcp_ready();
+	serve_by("cat", NULL, listener, close_one_by_one);
+	serve_by("cat", NULL, listener, close_a_range);
+	serve_by("cat", NULL, listener, close_all_from);
+	tcp_close(listener);
+}
+
+static void closes_rest__client(struct tcp_end *end)
+{
+	for (int i = 0; i < 3; i++) {
+		int fd = tcp_connect(end);
+
+		tcp_send(fd, 5000, 0);
+		tcp_receive(fd, 5000, 0);
+		MUST(shutdown(fd, SHUT_WR));
+		tcp_expect_eof(fd);
+		tcp_close(fd);
+	}
+}
+
+static void keep_open(void)
+{
+}
+
+/* The program that is run reads and writes by stdio. */
+static void standard_streams__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+
+	tcp_ready();
+	serve_by("sed", "s/hello/you said hello/", listener, keep_open);
+	tcp_close(listener);
+}
+
+static void standard_streams__client(struct tcp_end *end)
+{
+	static const char wanted[] = "you said hello\nyou said hello\n";
+	int fd = tcp_connect(end);
+	char text[sizeof(wanted)];
+
+	SAME(write(fd, "hello\nhello\n", 12), 12);
+	MUST(shutdown(fd, SHUT_WR));
+	SAME(recv(fd, text, sizeof(text), MSG_WAITALL), sizeof(text) - 1);
+	SAME(memcmp(text, wanted, sizeof(text) - 1), 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* What the program has goes on when it has closed all that it does not know. */
+static void closes_unknown__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), fd;
+
+	for (int i = 3; i < NUMBERS; i++)
+		if (i != listener)
+			close(i);
+	tcp_ready();
+	fd = tcp_accept(listener);
+	SAME(fd, listener + 1);
+	for (int i = 3; i < NUMBERS; i++)
+		if (i != fd)
+			close(i);
+	/* Numbers that the program chooses are its own. */
+	for (int i = 10; i < 100; i++)
+		SAME(dup2(2, i), i);
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void closes_unknown__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	for (int i = 3; i < NUMBERS; i++)
+		if (i != fd)
+			close(i);
+	for (int i = 10; i < 100; i++)
+		SAME(dup2(2, i), i);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+/* A program closes a connection by the system call itself, and its next socket has the number. */
+static void closed_unseen__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+
+	tcp_greet(fd);
+	SAME(syscall(SYS_close, fd), 0);
+	while (tcp_socket(end) != fd)
+		;
+	tcp_await(end);
+}
+
+static void closed_unseen__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_tell(end);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_descriptor_cases[] = {
 	TCP_CASE(dup_closed),
 	TCP_CASE(dup_flags),
@@ -191,5 +339,9 @@ const struct tcp_case tcp_descriptor_cases[] = {
 	TCP_CASE(dup_files),
 	TCP_CASE(numbers),
 	TCP_CASE(other_families),
+	TCP_CASE(closes_rest),
+	TCP_CASE(closes_unknown),
+	TCP_CASE(standard_streams),
+	TCP_CASE(closed_unseen),
 	{ 0 },
 };

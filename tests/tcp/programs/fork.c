@@ -468,18 +468,48 @@ static void fork_takes_last__server(struct tcp_end *end)
 
 #define fork_takes_last__client one__client
 
+/* Processes that have a socket listen at it, each by itself, and wait in accept(). */
+static void fork_listens__server(struct tcp_end *end)
+{
+	int listener = tcp_bound(end), ready[2];
+	pid_t children[3];
+	char byte;
+
+	MUST(pipe(ready));
+	for (int i = 0; i < 3; i++) {
+		children[i] = (pid_t)MUST(fork());
+		if (children[i])
+			continue;
+		MUST(listen(listener, 8));
+		SAME(write(ready[1], "", 1), 1);
+		for (;;)
+			tcp_echo(tcp_accept(listener));
+	}
+	for (int i = 0; i < 3; i++)
+		SAME(read(ready[0], &byte, 1), 1);
+	tcp_ready();
+	tcp_await(end);
+	for (int i = 0; i < 3; i++) {
+		SAME(waitpid(children[i], NULL, WNOHANG), 0);
+		MUST(kill(children[i], SIGKILL));
+		SAME(waitpid(children[i], NULL, 0), children[i]);
+	}
+	tcp_close(listener);
+}
+
+static void fork_listens__client(struct tcp_end *end)
+{
+	for (int i = 0; i < 6; i++)
+		one__client(end);
+	tcp_tell(end);
+}
+
 const struct tcp_case tcp_fork_cases[] = {
-	TCP_CASE(fork_before_accept),
-	TCP_CASE(fork_outlives_parent),
-	TCP_CASE(fork_outlives_child),
-	TCP_CASE(fork_both_write),
-	TCP_CASE(fork_shuts),
-	TCP_CASE(fork_twice),
-	TCP_CASE(fork_in_send),
-	TCP_CASE(fork_agrees),
-	TCP_CASE(fork_agrees_listener),
-	TCP_CASE(fork_shuts_read),
-	TCP_CASE(fork_shuts_write),
-	TCP_CASE(fork_takes_last),
-	{ 0 },
+	TCP_CASE(fork_before_accept),	TCP_CASE(fork_outlives_parent),
+	TCP_CASE(fork_outlives_child),	TCP_CASE(fork_both_write),
+	TCP_CASE(fork_shuts),		TCP_CASE(fork_twice),
+	TCP_CASE(fork_in_send),		TCP_CASE(fork_agrees),
+	TCP_CASE(fork_agrees_listener), TCP_CASE(fork_shuts_read),
+	TCP_CASE(fork_shuts_write),	TCP_CASE(fork_takes_last),
+	TCP_CASE(fork_listens),		{ 0 },
 };

@@ -399,6 +399,36 @@ static void send_listener__server(struct tcp_end *end)
 
 #define send_listener__client one_by_one__client
 
+/* O_NONBLOCK is the connection's, and F_GETFL says it in each process that has the connection. */
+static void send_flags__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), ends[2];
+	pid_t child;
+	char byte;
+
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	child = (pid_t)MUST(fork());
+	if (!child) {
+		tcp_close(fd);
+		fd = receive_descriptor(ends[1]);
+		SAME(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+		SAME(write(ends[1], "", 1), 1);
+		SAME(read(ends[1], &byte, 1), 1);
+		SAME(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+		tcp_nonblocking(fd, false);
+		_exit(0);
+	}
+	send_descriptor(ends[0], fd);
+	SAME(read(ends[0], &byte, 1), 1);
+	tcp_nonblocking(fd, true);
+	SAME(write(ends[0], "", 1), 1);
+	tcp_child_ended(child);
+	SAME(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+	tcp_echo(fd);
+}
+
+#define send_flags__client one__client
+
 /* A process that is killed ends its connections. */
 static void killed__server(struct tcp_end *end)
 {
@@ -423,11 +453,19 @@ static void killed__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_process_cases[] = {
-	TCP_CASE(prefork),	   TCP_CASE(prefork_epoll),
-	TCP_CASE(spawn),	   TCP_CASE(fork_per_connection),
-	TCP_CASE(fork_shares),	   TCP_CASE(fork_after_connect),
-	TCP_CASE(daemonise),	   TCP_CASE(exec_inherits),
-	TCP_CASE(exec_cat),	   TCP_CASE(exec_closes),
-	TCP_CASE(send_connection), TCP_CASE(send_listener),
-	TCP_CASE(killed),	   { 0 },
+	TCP_CASE(prefork),
+	TCP_CASE(prefork_epoll),
+	TCP_CASE(spawn),
+	TCP_CASE(fork_per_connection),
+	TCP_CASE(fork_shares),
+	TCP_CASE(fork_after_connect),
+	TCP_CASE(daemonise),
+	TCP_CASE(exec_inherits),
+	TCP_CASE(exec_cat),
+	TCP_CASE(exec_closes),
+	TCP_CASE(send_connection),
+	TCP_CASE(send_listener),
+	TCP_CASE(send_flags),
+	TCP_CASE(killed),
+	{ 0 },
 };

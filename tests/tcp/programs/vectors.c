@@ -3,6 +3,7 @@
  * All the other calls that move bytes: vectors, messages, files, pipes, stdio.
  */
 #include <sys/sendfile.h>
+#include <sys/time.h>
 #include "tcp_calls.h"
 
 #define FILE_LENGTH 500000
@@ -302,11 +303,47 @@ static void vectors_at__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+static void nothing(int number)
+{
+	(void)number;
+}
+
+/* sendmmsg() ends with a message of which it has sent a part: what follows is not sent in the place
+ * of the rest. */
+static void messages_in_part__server(struct tcp_end *end)
+{
+	static char bytes[TCP_MUCH];
+	struct iovec all = { bytes, sizeof(bytes) }, one = { bytes, 1 };
+	struct mmsghdr messages[] = {
+		{ .msg_hdr = { .msg_iov = &all, .msg_iovlen = 1 } },
+		{ .msg_hdr = { .msg_iov = &one, .msg_iovlen = 1 } },
+	};
+	struct sigaction act = { .sa_handler = nothing };
+	struct itimerval soon = { .it_value = { .tv_usec = 200000 } };
+	int fd = tcp_accept_one(end);
+
+	MUST(sigaction(SIGALRM, &act, NULL));
+	MUST(setitimer(ITIMER_REAL, &soon, NULL));
+	SAME(sendmmsg(fd, messages, 2, 0), 1);
+	EXPECT(messages[0].msg_len > 0 && messages[0].msg_len < sizeof(bytes));
+	tcp_tell(end);
+	tcp_close(fd);
+}
+
+static void messages_in_part__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_vector_cases[] = {
 	TCP_CASE(vectors),
 	TCP_CASE(vectors_at),
 	TCP_CASE(messages),
 	TCP_CASE(several_messages),
+	TCP_CASE(messages_in_part),
 	TCP_CASE(to_addresses),
 	TCP_CASE(sendfile),
 	TCP_CASE(sendfile_nonblocking),

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * epoll sets: who is told when few events are asked for, what epoll_ctl() refuses, duplicates of
+ * sets.
+ */
+#include <sys/resource.h>
+#include "tcp_calls.h"
+
+#define TURNS 100
+
+static int new_set(void)
+{
+	return (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+}
+
+static void control(int set, int operation, int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	MUST(epoll_ctl(set, operation, fd, &event));
+}
+
+static void greet__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* A connection that is always ready does not keep a pipe from its turn. */
+static void sets_fair__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set(), ends[2];
+	int of_pipe = 0, of_connection = 0;
+
+	MUST(pipe(ends));
+	control(set, EPOLL_CTL_ADD, fd, EPOLLIN);
+	control(set, EPOLL_CTL_ADD, ends[0], EPOLLIN);
+	SAME(write(ends[1], "", 1), 1);
+	SAME(tcp_poll(fd, POLLIN), POLLIN);
+	for (int i = 0; i < TURNS; i++) {
+		struct epoll_event event;
+
+		SAME(epoll_wait(set, &event, 1, TCP_PATIENCE), 1);
+		of_pipe += event.data.fd == ends[0];
+		of_connection += event.data.fd == fd;
+	}
+	EXPECT(of_pipe > TURNS / 10);
+	EXPECT(of_connection > TURNS / 10);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+#define sets_fair__client greet__client
+
+static void sets_wrong__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set();
+	struct epoll_event event = { .events = EPOLLIN };
+
+	FAILS(epoll_ctl(set, 99, fd, &event), EINVAL);
+	event.events = EPOLLIN | EPOLLEXCLUSIVE | EPOLLONESHOT;
+	FAILS(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), EINVAL);
+	event.events = EPOLLIN | EPOLLEXCLUSIVE | EPOLLRDHUP;
+	FAILS(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), EINVAL);
+	event.events = EPOLLIN | EPOLLEXCLUSIVE;
+	FAILS(epoll_ctl(set, EPOLL_CTL_MOD, fd, &event), EINVAL);
+	MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+	FAILS(epoll_ctl(set, EPOLL_CTL_MOD, fd, &event), EINVAL);
+	event.events = EPOLLIN;
+	FAILS(epoll_ctl(set, EPOLL_CTL_MOD, fd, &event), EINVAL);
+	FAILS(epoll_ctl(set, 99, fd, &event), EINVAL);
+	MUST(epoll_ctl(set, EPOLL_CTL_DEL, fd, NULL));
+	MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+#define sets_wrong__client greet__client
+
+/* The event of the listener, which is told of other things before it listens. */
+static void await_connection(int set, int listener)
+{
+	struct epoll_event event;
+
+	do {
+		SAME(epoll_wait(set, &event, 1, TCP_PATIENCE), 1);
+		SAME(event.data.fd, listener);
+	} while (!(event.events & EPOLLIN));
+}
+
+/* A socket with EPOLLEXCLUSIVE is in the set before it listens, and leaves it when it is told. */
+static void sets_exclusive__server(struct tcp_end *end)
+{
+	int listener = tcp_bound(end), set = new_set(), fd;
+	struct epoll_event event;
+
+	control(set, EPOLL_CTL_ADD, listener, EPOLLIN | EPOLLEXCLUSIVE);
+	MUST(listen(listener, 8));
+	tcp_ready();
+	await_connection(set, listener);
+	fd = tcp_accept(listener);
+	control(set, EPOLL_CTL_DEL, listener, 0);
+	/* Whatever comes to a duplicate now is not told. */
+	MUST(shutdown(listener, SHUT_RDWR));
+	SAME(epoll_wait(set, &event, 1, 50), 0);
+	tcp_greet(fd);
+	tcp_close(fd);
+	tcp_close(listener);
+}
+
+#define sets_exclusive__client greet__client
+
+static void sets_duplicated__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+/* The set goes on by a duplicate, while another file has its first number. */
+static void sets_duplicated__client(struct tcp_end *end)
+{
+	int fd = tcp_socket(end), set = new_set(), other;
+	struct epoll_event events[4];
+
+	control(set, EPOLL_CTL_ADD, fd, EPOLLIN);
+	other = (int)MUST(dup(set));
+	tcp_close(set);
+	SAME(MUST(open("/dev/null", O_RDONLY)), set);
+	/* The set is told no more of what the socket was before. */
+	MUST(connect(fd, &end->address.any, end->length));
+	SAME(tcp_poll(fd, POLLIN), POLLIN);
+	SAME(epoll_wait(other, events, 4, TCP_PATIENCE), 1);
+	SAME(events[0].events, EPOLLIN);
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+	SAME(epoll_wait(other, events, 4, 0), 0);
+}
+
+/* If the process has no descriptor for what the set needs, the set does not tell what is not so. */
+static void sets_without_descriptor__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set, last = -1, more;
+	struct rlimit few = { 100, 100 };
+	struct epoll_event event = { .events = EPOLLIN };
+
+	MUST(setrlimit(RLIMIT_NOFILE, &few));
+	while ((more = dup(2)) >= 0)
+		last = more;
+	tcp_close(last);
+	set = new_set();
+	if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &event))
+		SAME(errno, ENOMEM);
+	else
+		SAME(epoll_wait(set, &event, 1, 0), 0);
+	tcp_close(set);
+	tcp_send(fd, 1, 7);
+	tcp_receive(fd, 1, 7);
+	tcp_close(fd);
+}
+
+static void sets_without_descriptor__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_receive(fd, 1, 7);
+	tcp_send(fd, 1, 7);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+const struct tcp_case tcp_set_cases[] = {
+	TCP_CASE(sets_fair),
+	TCP_CASE(sets_wrong),
+	TCP_CASE(sets_exclusive),
+	TCP_CASE(sets_duplicated),
+	TCP_CASE(sets_without_descriptor),
+	{ 0 },
+};
