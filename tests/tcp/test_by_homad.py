@@ -17,7 +17,7 @@ from ways import BUILD, PROGRAMS, Side, port, two_sides
 
 FLOWS = BUILD / "bench" / "flows" / "homa-flows"
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
-SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "splice")
+SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "room", "splice")
 CASES = [
     case
     for subject in SUBJECTS
@@ -60,7 +60,9 @@ ENDS = [
         r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
     )
 ]
-WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "send_", "splice"))] + [
+WITHIN = [
+    case for case in CASES if case.startswith(("fork_", "reuseport", "room_", "send_", "splice"))
+] + [
     "tcp_info",
     *ENDS,
 ]
