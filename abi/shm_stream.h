@@ -244,6 +244,8 @@ enum {
  * @cwnd: The congestion window had this many bytes at the stream's last event.
  * @retransmits: homad had sent this many segments again by the stream's last event.
  * @holders: homad writes the number of attachments that have the stream, or are about to.
+ * @tx_stays: homad writes 1 while the send buffer will not get more memory than @tx_shift says,
+ *	however full it is: it is as large as it may be, or its user has no memory for more.
  * @local: This is the address and port on this host.
  * @remote: This is the address and port of the peer.
  * @rx_read: The application writes the position behind the last byte that it has taken.
@@ -277,7 +279,8 @@ struct homa_stream_slot {
 	uint32_t cwnd;
 	uint32_t retransmits;
 	uint32_t holders;
-	uint32_t pad0[2];
+	uint32_t tx_stays;
+	uint32_t pad0;
 	struct homa_stream_end local;
 	struct homa_stream_end remote;
 	uint32_t pad1[6];

@@ -97,11 +97,12 @@ def mirror(security: bool = False) -> str:
 
 
 class Apt:
-    """A private apt over `suites` of Debian."""
+    """A private apt over `suites` of Debian, for packages or, with `sources`, for their sources."""
 
-    def __init__(self, suites: tuple[str, ...]) -> None:
-        self.name = name = suites[0]
+    def __init__(self, suites: tuple[str, ...], sources: bool = False) -> None:
+        self.name = name = suites[0] + ("-src" if sources else "")
         self.suites = suites
+        self._kind = ("deb-src", "Sources") if sources else ("deb", "Packages")
         self._folder = cache.root() / "apt" / name
 
     def _sources(self) -> str:
@@ -112,8 +113,8 @@ class Apt:
             uri = mirror(security=suite.endswith("-security"))
             if uri:
                 stanzas.append(
-                    f"Types: deb\nURIs: {uri}\nSuites: {suite}\nComponents: main\n"
-                    f"Signed-By: {KEYRING}\nTargets: Packages\n"
+                    f"Types: {self._kind[0]}\nURIs: {uri}\nSuites: {suite}\nComponents: main\n"
+                    f"Signed-By: {KEYRING}\nTargets: {self._kind[1]}\n"
                 )
         return "\n".join(stanzas)
 
@@ -206,6 +207,26 @@ class Apt:
         if done.returncode != 0:
             raise Missing(f"cannot download {' '.join(names)}: {_why(done)}")
         return sorted(into.glob("*.deb"))
+
+    def source(self, name: str, into: Path) -> None:
+        """The newest source of the package with Debian's patches, as the folder `into`; Missing."""
+        self.update()
+        store = self._folder / "cache/sources"
+        store.mkdir(parents=True, exist_ok=True)
+        with cache.locked(f"apt-{self.name}-sources"):
+            for old in store.glob(f"{name}_*"):
+                old.unlink()
+            done = self._run("apt-get", "-q", "source", "--download-only", name, cwd=store)
+            found = sorted(store.glob(f"{name}_*.dsc"))
+            if done.returncode != 0 or not found:
+                raise Missing(f"cannot download the source of {name}: {_why(done)}")
+            command = ["dpkg-source", "--no-check", "-x", str(found[-1]), str(into)]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+            except FileNotFoundError:
+                raise Missing("dpkg-source is missing: apt install dpkg-dev") from None
+            if done.returncode != 0:
+                raise Missing(f"cannot unpack the source of {name}: {done.stderr.strip()}")
 
     def download_missing(self, names: list[str], into: Path, release: str = "") -> list[Path]:
         """The packages and everything they need that this machine does not have."""

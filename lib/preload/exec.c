@@ -53,6 +53,7 @@ static bool keep(struct homa_pl_sock *s, int fd, struct homa_pl_kept *kept)
 		.family = s->family,
 		.status = s->status,
 		.options = tcp->options,
+		.send_most = tcp->send_most,
 		.open = tcp->open,
 		.error_told = tcp->error_told,
 		.shut_read = tcp->shut_read,

@@ -171,6 +171,7 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 	tcp->least = kept->least;
 	tcp->options = kept->options;
 	tcp->patience = kept->patience;
+	tcp->send_most = kept->send_most;
 	if (!tcp->stream)
 		return;
 	tcp->open = kept->open != 0;
@@ -178,8 +179,10 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 	tcp->shut_read = kept->shut_read != 0;
 	tcp->shut_write = kept->shut_write != 0;
 	tcp->common = kept->common != 0;
-	if (!kept->stream.listens)
+	if (!kept->stream.listens) {
+		homa_pl_tcp_limit(s);
 		return;
+	}
 	tcp->open = false;
 	tcp->listens = true;
 	tcp->fd = homa_pl_own_fd(HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0));

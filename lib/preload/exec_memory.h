@@ -29,6 +29,7 @@
  * @family: AF_INET or AF_INET6.
  * @status: O_NONBLOCK or 0.
  * @options: a set of HOMA_STREAM_NODELAY and the like.
+ * @send_most: the number of bytes of SO_SNDBUF, 0 if it was not set.
  * @patience: how long the socket waits for a silent peer, as far as the program has said that.
  * @has_stream: 1 if the socket is homad's, 0 if it is the kernel's.
  * @open: 1 if the connection is open, and the program knows it.
@@ -44,10 +45,10 @@ struct homa_pl_kept {
 	uint64_t least;
 	struct homa_stream_carried stream;
 	int32_t family, status;
-	uint32_t options;
+	uint32_t options, send_most;
 	struct homa_patience patience;
 	uint8_t has_stream, open, error_told, shut_read, shut_write, common;
-	uint8_t unused[2];
+	uint8_t unused[6];
 };
 
 /* struct homa_pl_memory - the begin of the memfd, behind which entries of sockets follow */

@@ -272,6 +272,7 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local
 		return rc;
 	homa_stream_set_user(stream, s);
 	homa_stream_options(stream, tcp->options);
+	homa_stream_limit_send(stream, tcp->send_most);
 	tcp->connecting = true;
 	__atomic_store_n(&tcp->stream, stream, __ATOMIC_RELEASE);
 	homa_pl_tcp_moved(s);
@@ -424,6 +425,8 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 	own->tcp->options = s->tcp->options;
 	own->tcp->patience = s->tcp->patience;
 	own->tcp->least = s->tcp->least;
+	own->tcp->send_most = s->tcp->send_most;
+	homa_pl_tcp_limit(own);
 	own->tcp->linger = s->tcp->linger;
 	return true;
 }

@@ -6,6 +6,7 @@
  *			on if homad takes it
  *	tcp_kernel.c	calls of a socket that is the kernel's
  *	tcp_io.c	reading and writing
+ *	tcp_room.c	how many bytes are taken at once
  *	tcp_options.c	options, names, TCP_INFO
  *	tcp_inherit.c	options that accepted connections have from their listener
  *	tcp_common.c	what several processes with one connection have together
@@ -68,6 +69,9 @@ struct homa_pl_tcp {
 	int64_t linger;
 	/* The number of bytes of SO_RCVLOWAT. */
 	size_t least;
+	/* The most bytes that may wait to be sent, what SO_SNDBUF tells after the program has set
+	 * it; 0 if it has not. */
+	uint32_t send_most;
 	/* Another process has or had the connection, too: homa_pl_tcp_fetch(). */
 	bool common;
 	/* Of a listener: which options accepted connections get; 0 if it has to be found out.
@@ -250,6 +254,16 @@ ssize_t homa_pl_tcp_splice_in(struct homa_pl_sock *s, const off64_t *at,
 			      unsigned int flags);
 ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 			     size_t count);
+
+/* ---- tcp_room.c ---- */
+
+/** homa_pl_tcp_limit() - let as many bytes wait to be sent as @s->tcp->send_most says. */
+void homa_pl_tcp_limit(struct homa_pl_sock *s);
+/** homa_pl_tcp_send_buffer() - SO_SNDBUF of @fd if the program has set it, else 0. */
+uint32_t homa_pl_tcp_send_buffer(int fd);
+/** homa_pl_tcp_await_growth() - wait, for a call that must not wait for the peer, while homad makes
+ *  a full send buffer larger. Returns whether there is room. */
+bool homa_pl_tcp_await_growth(struct homa_pl_sock *s);
 
 /* ---- tcp_options.c ---- */
 

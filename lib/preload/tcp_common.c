@@ -36,6 +36,8 @@ struct common {
 	uint64_t least;
 	/* Times in ns. */
 	int64_t rcvtimeo, sndtimeo, linger;
+	/* The bytes of SO_SNDBUF, 0 if it was not set. */
+	uint32_t send_most;
 };
 
 _Static_assert(sizeof(struct common) <= 64, "homa_stream_common()");
@@ -65,6 +67,8 @@ void homa_pl_tcp_fetch_common(struct homa_pl_sock *s)
 		       ALL_OPTIONS;
 	tcp->least = __atomic_load_n(&common->least, __ATOMIC_RELAXED);
 	tcp->linger = time_of(&common->linger);
+	tcp->send_most = __atomic_load_n(&common->send_most, __ATOMIC_RELAXED);
+	homa_stream_limit_send(tcp->stream, tcp->send_most);
 }
 
 static void store(const struct homa_pl_sock *s, struct common *common)
@@ -80,6 +84,7 @@ static void store(const struct homa_pl_sock *s, struct common *common)
 	__atomic_store_n(&common->rcvtimeo, s->rcvtimeo, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->sndtimeo, s->sndtimeo, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->linger, tcp->linger, __ATOMIC_RELAXED);
+	__atomic_store_n(&common->send_most, tcp->send_most, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->flags, flags, __ATOMIC_RELEASE);
 }
 

@@ -279,19 +279,27 @@ static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov, int n
 	return rc;
 }
 
-/* Write what is left behind @done bytes, and wait for room. After a signal, a call that has
- * written something returns that. */
+/* Wait for room; a call that does not wait for the peer waits only for a larger buffer. */
+static ssize_t await_room(struct homa_pl_wanted *w, int64_t until, bool waits)
+{
+	if (waits)
+		return homa_pl_wait_once(w, until);
+	return homa_pl_tcp_await_growth(w->s) ? 0 : -EAGAIN;
+}
+
+/* Write what is left behind @done bytes, and wait for room. After a signal, a call that waits and
+ * has written something returns that. */
 static ssize_t write_rest(struct homa_pl_sock *s, const struct iovec *iov,
-			  int n, size_t done, struct iovec *rest)
+			  int n, size_t done, struct iovec *rest, bool waits)
 {
 	struct homa_pl_wanted w = { s, HOMA_STREAM_OUT, 0 };
 	int64_t until = homa_pl_until(s->sndtimeo);
 	unsigned int ran = homa_pl_signals.ran;
 	size_t wanted = total(iov, n);
-	ssize_t rc = 0;
+	ssize_t rc = waits ? 0 : -EAGAIN;
 
-	while (done < wanted && (!done || homa_pl_signals.ran == ran)) {
-		rc = homa_pl_wait_once(&w, until);
+	while (done < wanted && (!done || !waits || homa_pl_signals.ran == ran)) {
+		rc = await_room(&w, until, waits);
 		if (rc == -HOMA_PL_RESTART && !done && until == INT64_MAX)
 			continue;
 		if (rc)
@@ -307,7 +315,7 @@ static ssize_t write_rest(struct homa_pl_sock *s, const struct iovec *iov,
 }
 
 static ssize_t write_many(struct homa_pl_sock *s, const struct iovec *iov,
-			  int n, size_t done)
+			  int n, size_t done, bool waits)
 {
 	struct iovec *rest = malloc((size_t)n * sizeof(*rest));
 	ssize_t rc;
@@ -315,18 +323,18 @@ static ssize_t write_many(struct homa_pl_sock *s, const struct iovec *iov,
 	if (!rest)
 		return done ? (ssize_t)done : -ENOMEM;
 	pthread_cleanup_push(free, rest);
-	rc = write_rest(s, iov, n, done, rest);
+	rc = write_rest(s, iov, n, done, rest, waits);
 	pthread_cleanup_pop(1);
 	return rc;
 }
 
-static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov,
-			     int n, size_t done)
+static ssize_t write_on(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			size_t done, bool waits)
 {
 	struct iovec few[FEW];
 
-	return n <= FEW ? write_rest(s, iov, n, done, few) :
-			  write_many(s, iov, n, done);
+	return n <= FEW ? write_rest(s, iov, n, done, few, waits) :
+			  write_many(s, iov, n, done, waits);
 }
 
 ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
@@ -352,10 +360,11 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 		rc = -EPIPE;
 	if (rc == -EPIPE)
 		return broken_pipe(flags);
-	if (HOMA_PL_LIKELY(rc == (ssize_t)wanted) || !may_wait(s, flags) ||
-	    (rc < 0 && rc != -EAGAIN))
+	if (HOMA_PL_LIKELY(rc == (ssize_t)wanted) || (rc < 0 && rc != -EAGAIN))
 		return rc;
-	rc = tell_once(s, write_waiting(s, iov, n, rc > 0 ? (size_t)rc : 0),
+	rc = tell_once(s,
+		       write_on(s, iov, n, rc > 0 ? (size_t)rc : 0,
+				may_wait(s, flags)),
 		       -EPIPE);
 	return rc == -EPIPE ? broken_pipe(flags) : rc;
 }

@@ -127,6 +127,21 @@ static void be_patient(struct homa_pl_sock *s, unsigned int which,
 			      strerror(-rc));
 }
 
+/* Note what SO_SNDBUF is now, which is not what the program has set: the kernel doubles it. */
+static void note_send_buffer(struct homa_pl_sock *s, int fd)
+{
+	socklen_t size = sizeof(int);
+	int bytes = 0;
+
+	if (HOMA_PL_REAL(getsockopt)(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &size) ||
+	    bytes <= 0)
+		return;
+	homa_pl_tcp_change(s);
+	s->tcp->send_most = (uint32_t)bytes;
+	homa_pl_tcp_limit(s);
+	homa_pl_tcp_changed(s);
+}
+
 /* See to an option that means something to a stream. */
 static void note(struct homa_pl_sock *s, int level, int name, const void *value,
 		 socklen_t len)
@@ -170,6 +185,9 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 	if (which >= 0)
 		be_patient(s, (unsigned int)which,
 			   (unsigned int)read_int(value, len));
+	else if (level == SOL_SOCKET &&
+		 (name == SO_SNDBUF || name == SO_SNDBUFFORCE))
+		note_send_buffer(s, fd);
 	else if (level == SOL_SOCKET || level == IPPROTO_TCP)
 		note(s, level, name, value, len);
 	return 0;

@@ -251,7 +251,7 @@ static void note_options(struct homa_pl_sock *s, int fd)
 /* Let the new kernel's socket of a connection tell the options that the connection has. */
 static void show_options(const struct homa_pl_sock *s, int fd)
 {
-	int one = 1;
+	int one = 1, half = (int)(s->tcp->send_most / 2);
 	size_t i;
 
 	for (i = 0; i < NUM_OPTIONS; i++)
@@ -259,6 +259,10 @@ static void show_options(const struct homa_pl_sock *s, int fd)
 			HOMA_PL_REAL(setsockopt)(fd, options[i].level,
 						 options[i].name, &one,
 						 sizeof(one));
+	/* The kernel tells twice what is set. */
+	if (half)
+		HOMA_PL_REAL(setsockopt)(fd, SOL_SOCKET, SO_SNDBUF, &half,
+					 sizeof(half));
 }
 
 static int family_of(int fd)
@@ -293,6 +297,7 @@ static int begin_listener(int fd, const struct homa_stream_taken *taken)
 	s->tcp->listens = true;
 	s->tcp->fd = homa_pl_own_fd(taken->fd);
 	note_options(s, fd);
+	s->tcp->send_most = homa_pl_tcp_send_buffer(fd);
 	homa_pl_tcp_fetch_listener(s);
 	return 0;
 }

@@ -145,8 +145,11 @@ static ssize_t room_of(struct homa_pl_sock *s)
 		room = homa_stream_writable(s->tcp->stream);
 		if (room)
 			return (ssize_t)room;
-		if (s->status & O_NONBLOCK)
+		if (s->status & O_NONBLOCK) {
+			if (homa_pl_tcp_await_growth(s))
+				continue;
 			return -EAGAIN;
+		}
 		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT,
 				      homa_pl_until(s->sndtimeo));
 		if (rc)

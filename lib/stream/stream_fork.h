@@ -120,6 +120,12 @@ bool homa_stream_is_full(struct homa_stream *stream);
 
 /** homa_stream_writable() - the bytes that homa_stream_write() would take now. */
 size_t homa_stream_writable(struct homa_stream *stream);
+/** homa_stream_send_grows() - is the send buffer still the small one of the begin, and will homad
+ *  give it more memory when it is full? */
+bool homa_stream_send_grows(const struct homa_stream *stream);
+/** homa_stream_limit_send() - let at most @most bytes wait in the send buffer; 0: as many as it
+ *  holds. */
+void homa_stream_limit_send(struct homa_stream *stream, uint32_t most);
 
 /** homa_streams_settle() - wait until homad has heard of all listeners that were closed or shut
  *  down, and reset the connections that it had given them until then. */

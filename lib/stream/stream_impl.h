@@ -123,6 +123,9 @@ struct homa_stream {
 	bool shared_tx;
 	/* Where the bytes to send lie (homa_stream_map()). The writer writes it. */
 	u64 tx_map;
+	/* The most bytes that may wait in the buffer to be sent; 0: as many as it holds. It is
+	 * atomic. */
+	u32 tx_most;
 };
 
 /** struct homa_streams_wanted - a CONNECT that homad has not answered. Guarded by:

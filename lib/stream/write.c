@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "stream_fork.h"
 #include "stream_impl.h"
 
 static inline u32 size_of(u64 map)
@@ -46,7 +47,7 @@ void homa_stream_see_tx(struct homa_stream *stream,
 	bool shared = unlikely(stream->shared_tx);
 	u32 end = __atomic_load_n(shared ? &slot->tx_end : &stream->tx_end,
 				  __ATOMIC_ACQUIRE);
-	u32 shift = memory_of(stream), size;
+	u32 shift = memory_of(stream), size, most;
 
 	view->state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
 	view->map = __atomic_load_n(shared ? &slot->tx_map : &stream->tx_map,
@@ -75,6 +76,9 @@ void homa_stream_see_tx(struct homa_stream *stream,
 		}
 	}
 	view->bytes = size - *used;
+	most = __atomic_load_n(&stream->tx_most, __ATOMIC_RELAXED);
+	if (unlikely(most) && size > most)
+		view->bytes = most > *used ? most - *used : 0;
 }
 
 void homa_stream_look_tx(struct homa_stream *stream,
@@ -250,4 +254,28 @@ int homa_stream_written(struct homa_stream *stream, size_t bytes)
 		return -EINVAL;
 	wrote(stream, (u32)bytes);
 	return homa_stream_ring(stream);
+}
+
+/* ---- how many bytes may wait ---- */
+
+void homa_stream_limit_send(struct homa_stream *stream, uint32_t most)
+{
+	__atomic_store_n(&stream->tx_most, most, __ATOMIC_RELAXED);
+}
+
+bool homa_stream_send_grows(const struct homa_stream *stream)
+{
+	const struct homa_stream_slot *slot = homa_stream_slot(stream);
+	u32 most = __atomic_load_n(&stream->tx_most, __ATOMIC_RELAXED);
+	u64 map;
+
+	if (!slot || stream->ctx->fork_generation != homa_fork_generation)
+		return false;
+	map = __atomic_load_n(unlikely(stream->shared_tx) ? &slot->tx_map :
+							    &stream->tx_map,
+			      __ATOMIC_RELAXED);
+	/* Nothing was written yet if it is 0. */
+	return map >> 32 <= HOMA_STREAM_MIN_SHIFT &&
+	       !__atomic_load_n(&slot->tx_stays, __ATOMIC_ACQUIRE) &&
+	       (!most || most > HOMA_STREAM_FIRST);
 }

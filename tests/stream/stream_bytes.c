@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Bytes of streams: circular buffers, growth, doorbells. */
+#include "stream_fork.h"
 #include "stream_test.h"
 
 static void write__arrives(void **state)
@@ -478,6 +479,65 @@ static void kick__when_the_event_ring_was_full(void **state)
 	assert_int_equal(read(f.kick_fd, &value, sizeof(value)), 8);
 }
 
+/* A limit counts for the bytes that wait, whatever the buffer holds, and for readiness. */
+static void write__up_to_the_limit(void **state)
+{
+	struct homa_stream *pair[2], *listener;
+	size_t taken = 0;
+
+	(void)state;
+	f.rx_shift = HOMA_STREAM_MAX_SHIFT;
+	f.tx_shift = 16;
+	open_context();
+	make_pair(pair, &listener);
+	f.still = true;
+	assert_int_equal(put(pair[0], data, 3000), 3000);
+	homa_stream_limit_send(pair[0], 10000);
+	assert_int_equal(homa_stream_writable(pair[0]), 7000);
+	assert_int_equal(put(pair[0], data + 3000, 20000), 7000);
+	assert_int_equal(put(pair[0], data, 1), -EAGAIN);
+	assert_int_equal(homa_stream_ready(pair[0]) & HOMA_STREAM_OUT, 0);
+	/* A lower one than what waits already. */
+	homa_stream_limit_send(pair[0], 5000);
+	assert_int_equal(homa_stream_writable(pair[0]), 0);
+	f.still = false;
+	homa_stream_ring(pair[0]);
+	drain_into(pair[1], &taken);
+	assert_true(homa_stream_ready(pair[0]) & HOMA_STREAM_OUT);
+	assert_int_equal(put(pair[0], data + 10000, 20000), 5000);
+	drain_into(pair[1], &taken);
+	homa_stream_limit_send(pair[0], 0);
+	assert_int_equal(put(pair[0], data + 15000, 60000), 60000);
+	drain_into(pair[1], &taken);
+	assert_int_equal(taken, 75000);
+	assert_memory_equal(got, data, taken);
+}
+
+/* Who must not wait for a peer waits for the larger buffer, unless homad says that none comes, the
+ * limit needs none, or it is there. */
+static void write__knows_whether_it_grows(void **state)
+{
+	struct homa_stream *pair[2], *listener;
+	struct homa_stream_slot *slot;
+
+	(void)state;
+	open_context();
+	make_pair(pair, &listener);
+	slot = &f.slot[pair[0]->index];
+	assert_true(homa_stream_send_grows(pair[0]));
+	slot->tx_stays = 1;
+	assert_false(homa_stream_send_grows(pair[0]));
+	slot->tx_stays = 0;
+	homa_stream_limit_send(pair[0], HOMA_STREAM_FIRST);
+	assert_false(homa_stream_send_grows(pair[0]));
+	homa_stream_limit_send(pair[0], HOMA_STREAM_FIRST + 1);
+	assert_true(homa_stream_send_grows(pair[0]));
+	slot->tx_shift = 16;
+	assert_int_equal(put(pair[0], data, 1), 1);
+	assert_false(homa_stream_send_grows(pair[0]));
+	assert_false(homa_stream_send_grows(listener));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -487,6 +547,8 @@ int main(void)
 		T(write__wraps),
 		T(write__grows_and_keeps_bytes_in_place),
 		T(write__grows_only_when_it_may),
+		T(write__up_to_the_limit),
+		T(write__knows_whether_it_grows),
 		T(write__moves_out_of_the_first_buffer),
 		T(written__is_where_room_said),
 		T(arrived__takes_without_copies),

@@ -13,7 +13,8 @@ HERE = Path(__file__).resolve().parent
 for folder in (HERE.parent / "net", HERE.parent / "homad", HERE, HERE.parents[1]):
     sys.path.insert(0, str(folder))
 
-from netns import Process  # noqa: E402 - found by the paths above
+import suite_built  # noqa: E402 - found by the paths above
+from netns import Process  # noqa: E402
 from ways import Side, opened, port, two_sides  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
@@ -101,6 +102,8 @@ def main() -> int:
         before = [opened(side)[0] for side in (server, client)]
         if suite == "openssl":
             openssl(server, client, report)
+        elif suite in ("curl", "memcached"):
+            getattr(suite_built, suite)(server, report)
         else:
             python_module(server, suite, report)
         kernels = sum(opened(side)[0] for side in (server, client)) - sum(before)

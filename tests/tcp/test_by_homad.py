@@ -18,7 +18,18 @@ from ways import BUILD, PROGRAMS, Side, opened, port, two_sides
 
 FLOWS = BUILD / "bench" / "flows" / "homa-flows"
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
-SUBJECTS = ("ends", "epoll", "exec", "fork", "handlers", "numbers", "sets", "spawns", "splice")
+SUBJECTS = (
+    "ends",
+    "epoll",
+    "exec",
+    "fork",
+    "handlers",
+    "numbers",
+    "room",
+    "sets",
+    "spawns",
+    "splice",
+)
 CASES = [
     case
     for subject in SUBJECTS
@@ -62,7 +73,9 @@ ENDS = [
         r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
     )
 ]
-WITHIN = [case for case in CASES if case.startswith(("fork_", "reuseport", "send_", "splice"))] + [
+WITHIN = [
+    case for case in CASES if case.startswith(("fork_", "reuseport", "room_", "send_", "splice"))
+] + [
     "tcp_info",
     *ENDS,
 ]

@@ -73,8 +73,10 @@ static const char *take_written(struct homad_thread *t,
 	stream->tx_last = end;
 	if (unlikely(stream->limit)) {
 		written = homad_limit_send(t, stream, written);
-		if (!written)
+		if (!written) {
+			homad_stream_fills(t, stream);
 			return NULL;
+		}
 	}
 	stream->tx_map = map;
 	stream->tx_end += written;

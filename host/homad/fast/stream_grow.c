@@ -2,11 +2,12 @@
 /*
  * Buffers of streams grow by use, as the kernel's do. A receive buffer grows when its
  * application takes half of it within a round trip: then the window is what holds the peer
- * back. A send buffer grows when it is nearly full and the congestion window would let more
- * go. Up to 64 KiB it is enough that they are nearly full: programs rely on so much being
- * taken off their hands while the other end does something else. The slow path has the
- * memory made, on the user's account; if there is none the buffer stays as it is, which
- * closes the window in time and loses nothing. Memory belongs to the slot (stream_slots.c).
+ * back. A send buffer grows when so much of it is full that its writer is told to wait, and the
+ * congestion window would let more go. Up to 64 KiB it is enough that writer or peer waits:
+ * programs rely on so much being taken off their hands while the other end does something else.
+ * The slow path has the memory made, on the user's account; if there is none the buffer stays as it
+ * is, which closes the window in time and loses nothing. Memory belongs to the slot
+ * (stream_slots.c).
  */
 #include <errno.h>
 #include "fast.h"
@@ -70,6 +71,22 @@ void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream)
 	tas_set_buffer(homad_engine_of(t->tcp, stream), &stream->conn, shift);
 }
 
+/* Tells whether the send buffer keeps its size; @refused: because its user has no memory. A writer
+ * that sees that it does not keep it waits until it has grown. */
+static void show_stays(struct homad_thread *t, struct homad_stream *stream,
+		       bool refused)
+{
+	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	bool stays = refused || stream->tx_shift >= stream->home->tx_most;
+
+	if (stays == stream->tx_stays)
+		return;
+	stream->tx_stays = stays;
+	__atomic_store_n(&slot->tx_stays, stays, __ATOMIC_RELEASE);
+	if (stays)
+		homad_stream_news(t, stream, HOMAD_NEWS_CHANGED);
+}
+
 /* Uses larger buffers, for which there is memory now. */
 static void use(struct homad_thread *t, struct homad_stream *stream, u32 way,
 		u8 shift)
@@ -82,6 +99,7 @@ static void use(struct homad_thread *t, struct homad_stream *stream, u32 way,
 	} else if (shift > stream->tx_shift) {
 		stream->tx_shift = shift;
 		__atomic_store_n(&slot->tx_shift, shift, __ATOMIC_RELEASE);
+		show_stays(t, stream, false);
 		homad_stream_news(t, stream, HOMAD_NEWS_CHANGED);
 	}
 }
@@ -117,10 +135,14 @@ static void ask(struct homad_thread *t, struct homad_stream *stream, u32 way,
 	struct homad_streams *s = stream->home;
 	const struct homad_backing *b = &s->backing[stream->slot];
 
-	if (b->have[way] >= shift)
+	if (b->have[way] >= shift) {
 		use(t, stream, way, shift);
-	else if (!b->busy && may_ask(t, s))
+		return;
+	}
+	if (!b->busy && may_ask(t, s))
 		ask_for(t, s, stream->slot, way, shift);
+	if (way == HOMAD_TX)
+		show_stays(t, stream, !b->busy);
 }
 
 int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift)
@@ -186,10 +208,12 @@ void homad_stream_piles_up(struct homad_thread *t, struct homad_stream *stream)
 {
 	struct homad_streams *s = stream->home;
 	u32 size = tas_rx_size(&stream->conn);
+	u32 room = size - tas_readable(&stream->conn);
 
-	/* A parked stream is about to move. */
-	if (tas_readable(&stream->conn) < size - size / 4 || stream->closed ||
-	    stream->parked)
+	/* With less room than a segment or half of the window the peer waits for more. A parked
+	 * stream is about to move. */
+	if (room >= homa_min_u32(stream->conn.f.mss, size / 2) ||
+	    stream->closed || stream->parked)
 		return;
 	if (stream->rx_due)
 		homad_stream_widen(t, stream);
@@ -203,13 +227,14 @@ void homad_stream_fills(struct homad_thread *t, struct homad_stream *stream)
 {
 	struct homad_streams *s = stream->home;
 	u8 shift = (u8)(stream->tx_map >> 32);
-	u32 size = 1u << shift;
+	u32 size = 1u << shift, held = stream->tx_last - stream->tx_end;
 	u64 could = homa_max_u64(2 * (u64)stream->conn.f.cwnd,
 				 homa_min_u64(4 * (u64)size,
 					      1u << HOMAD_USUAL_SHIFT));
 
-	if (tas_unacked(&stream->conn) < size - size / 4 || could <= size ||
-	    stream->tx_shift > shift)
+	/* With less than a third free the application hears that it may not write. */
+	if (3 * (tas_unacked(&stream->conn) + held) <= 2 * size ||
+	    could <= size || stream->tx_shift > shift)
 		return;
 	ask(t, stream, HOMAD_TX, shift_for(could, shift, s->tx_most));
 }
@@ -237,6 +262,8 @@ static void grown(struct homad_thread *t, struct homad_streams *s,
 		use(t, stream, HOMAD_RX, b->have[HOMAD_RX]);
 	if (b->have[HOMAD_TX] > stream->tx_shift)
 		use(t, stream, HOMAD_TX, b->have[HOMAD_TX]);
+	else
+		homad_stream_fills(t, stream);
 }
 
 int homad_streams_grown(struct homad_thread *t, void *arg)

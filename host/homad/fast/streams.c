@@ -76,6 +76,8 @@ static void fill_slot(struct homad_stream *stream)
 	slot->rx_map = stream->rx_map;
 	slot->tx_map = stream->tx_map;
 	slot->tx_shift = stream->tx_shift;
+	slot->tx_stays = stream->tx_stays =
+		stream->tx_shift >= stream->home->tx_most;
 	slot->told = slot->rung = 0;
 	slot->rx_rung = slot->shut = slot->rx_lock = slot->tx_lock = 0;
 	slot->holders = 1;

@@ -73,6 +73,8 @@ struct homad_stream {
 	/* @tx_shift: log2 of the bytes of the send buffer that have memory. @rx_due: log2 of the
 	 * size that the receive buffer gets when its bytes allow the move; 0: it keeps its size. */
 	u8 tx_shift, rx_due;
+	/* The word @tx_stays of its slot. */
+	bool tx_stays;
 	/* The application has taken @rx_taken bytes since the time @rx_since, in ns. About each
 	 * round trip the count begins anew. */
 	u32 rx_taken;
