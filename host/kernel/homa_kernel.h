@@ -85,7 +85,7 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
  * Written by: whoever writes a sysctl; read by: anybody at any time, with READ_ONCE().
  */
 struct homak_settings {
-	/* The time that recvmsg() polls before it sleeps, us. */
+	/* The time that recvmsg() looks for a message before it sleeps, us; 0: it does not. */
 	u32 poll_usecs;
 	/* Packets are taken before routing where nothing forbids it (prerouting.c). */
 	u32 early_path;
