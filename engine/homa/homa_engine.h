@@ -114,8 +114,6 @@ void homa_link_init(struct homa_link *mem, struct homa_engine *engine,
 		    u32 rate_mbps, u32 mtu, u32 ctrl_slots);
 /** homa_link_set() - the device has another rate (Mbit/s) or IP MTU (bytes) now. */
 void homa_link_set(struct homa_link *link, u32 rate_mbps, u32 mtu);
-/** homa_link_number() - give the link the number that homa_place.device names it by. */
-void homa_link_number(struct homa_link *link, u32 number);
 /**
  * homa_link_pace_by_room() - the host will report the device's room instead
  * of having it estimated; homa_link_room() then sets it.
@@ -229,7 +227,7 @@ int homa_sock_share(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
  */
 int homa_sock_bind_at(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
 		      const struct homa_place *place);
-/** homa_sock_on() - let the socket get only what comes on the link with number @device, or (0)
+/** homa_sock_on() - let the socket get only what comes on the device with number @device, or (0)
  *  on any. Places that overlap now stay: one of them gets the requests. Sends nothing and needs
  *  no context. */
 void homa_sock_on(struct homa_engine *engine, struct homa_sock *sock, u32 device);
@@ -280,10 +278,9 @@ struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port);
  *  its port can be for, which came to homa_ctx.heard_at? If not, homa_rpc_hold() and
  *  homa_sock_meant() say which one it is. */
 bool homa_sock_exact(const struct homa_ctx *ctx, const struct homa_sock *sock);
-/** homa_sock_meant() - the socket that gets a request of @peer to @port, which came on @link to
- *  homa_ctx.heard_at; NULL: none. For hosts as homa_sock_at() is. */
-struct homa_sock *homa_sock_meant(struct homa_ctx *ctx,
-				  const struct homa_link *link, u16 port,
+/** homa_sock_meant() - the socket that gets a request of @peer to @port, which came on
+ *  homa_ctx.heard_on to homa_ctx.heard_at; NULL: none. For hosts as homa_sock_at() is. */
+struct homa_sock *homa_sock_meant(struct homa_ctx *ctx, u16 port,
 				  const struct homa_addr *peer);
 /** homa_sock_listening() - the socket on a port that takes requests of @peer; NULL: there is
  *  none. Only hosts with one thread may call this: nothing keeps it from being closed. */

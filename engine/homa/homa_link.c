@@ -32,11 +32,6 @@ void homa_link_set(struct homa_link *link, u32 rate_mbps, u32 mtu)
 	homa_link_derive(link);
 }
 
-void homa_link_number(struct homa_link *link, u32 number)
-{
-	HOMA_WRITE_ONCE(link->number, number);
-}
-
 void homa_link_pace_by_room(struct homa_link *link)
 {
 	homa_lock(&link->lock);

@@ -62,9 +62,6 @@ struct homa_link {
 	u32 rate_mbps;
 	/* IP MTU in bytes. Written by the host; read without the lock. */
 	u32 mtu;
-	/* Number by which sockets name the link in homa_place.device; 0: it has none. Written
-	 * by the host; read without the lock. */
-	u32 number;
 	/* Smallest round trip of the last and the present epoch, in ns; 0: none was
 	 * measured. Read without the lock. */
 	u32 rtt_ns;

@@ -130,8 +130,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 
 	sock = homa_sock_find(ctx->engine, hdr->dport);
 	if (sock && unlikely(!homa_sock_sole(sock, &ctx->heard_at)))
-		sock = homa_sock_choose(ctx, in->link, sock, hdr->dport,
-					pkt->src);
+		sock = homa_sock_choose(ctx, sock, hdr->dport, pkt->src);
 	if (!sock || !homa_sock_serves(sock, pkt->src)) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_listener);
 		pkt->verdict = HOMA_RX_NO_LISTENER;

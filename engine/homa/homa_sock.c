@@ -75,16 +75,15 @@ void homa_sock_put(struct homa_sock *sock)
 	(void)homa_ref_put(&sock->refs);
 }
 
-/* Returns the one of the sockets at the port of @first that a request of @peer is for, which
- * came on @link (NULL: on none with a number); NULL: none of them. Sock table locked. */
+/* Returns the one of the sockets at the port of @first that a request of @peer is for; NULL:
+ * none of them. Sock table locked. */
 static HOMA_RARE struct homa_sock *homa_sock_pick(const struct homa_ctx *ctx,
-						  const struct homa_link *link,
 						  const struct homa_sock *first,
 						  const struct homa_addr *peer)
 {
 	const struct homa_coming coming = {
 		.local = &ctx->heard_at,
-		.device = link ? HOMA_READ_ONCE(link->number) : 0,
+		.device = ctx->heard_on,
 		.v4 = homa_addr_is_v4(peer),
 	};
 
@@ -93,21 +92,18 @@ static HOMA_RARE struct homa_sock *homa_sock_pick(const struct homa_ctx *ctx,
 
 /* Does the same, and if several share the request it is another one's turn then. */
 static HOMA_RARE struct homa_sock *homa_sock_next(const struct homa_ctx *ctx,
-						  const struct homa_link *link,
 						  struct homa_sock *first,
 						  const struct homa_addr *peer)
 {
-	struct homa_sock *sock = homa_sock_pick(ctx, link, first, peer);
+	struct homa_sock *sock = homa_sock_pick(ctx, first, peer);
 
 	if (sock)
 		homa_mates_next(first, sock);
 	return sock;
 }
 
-struct homa_sock *homa_sock_choose(struct homa_ctx *ctx,
-				   const struct homa_link *link,
-				   struct homa_sock *sock, u16 port,
-				   const struct homa_addr *peer)
+struct homa_sock *homa_sock_choose(struct homa_ctx *ctx, struct homa_sock *sock,
+				   u16 port, const struct homa_addr *peer)
 {
 	struct homa_engine *engine = ctx->engine;
 
@@ -116,7 +112,7 @@ struct homa_sock *homa_sock_choose(struct homa_ctx *ctx,
 	sock = homa_sock_lookup(engine, port);
 	/* Another owner may have the port meanwhile, and not share it. */
 	if (unlikely(sock && sock->shared))
-		sock = homa_sock_next(ctx, link, sock, peer);
+		sock = homa_sock_next(ctx, sock, peer);
 	if (sock)
 		homa_ref_get(&sock->refs);
 	homa_unlock(&engine->sock_lock);
@@ -324,8 +320,7 @@ bool homa_sock_exact(const struct homa_ctx *ctx, const struct homa_sock *sock)
 	return homa_sock_sole(sock, &ctx->heard_at);
 }
 
-struct homa_sock *homa_sock_meant(struct homa_ctx *ctx,
-				  const struct homa_link *link, u16 port,
+struct homa_sock *homa_sock_meant(struct homa_ctx *ctx, u16 port,
 				  const struct homa_addr *peer)
 {
 	struct homa_engine *engine = ctx->engine;
@@ -334,7 +329,7 @@ struct homa_sock *homa_sock_meant(struct homa_ctx *ctx,
 	homa_lock(&engine->sock_lock);
 	sock = homa_sock_lookup(engine, port);
 	if (unlikely(sock && sock->shared))
-		sock = homa_sock_pick(ctx, link, sock, peer);
+		sock = homa_sock_pick(ctx, sock, peer);
 	homa_unlock(&engine->sock_lock);
 	return sock;
 }
@@ -348,7 +343,7 @@ struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,
 	homa_lock(&engine->sock_lock);
 	sock = homa_sock_lookup(engine, port);
 	if (unlikely(sock && sock->shared))
-		sock = homa_sock_next(ctx, NULL, sock, peer);
+		sock = homa_sock_next(ctx, sock, peer);
 	homa_unlock(&engine->sock_lock);
 	return sock && homa_sock_serves(sock, peer) &&
 			       !HOMA_READ_ONCE(sock->closing) ?

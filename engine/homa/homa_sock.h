@@ -102,12 +102,10 @@ void homa_sock_put(struct homa_sock *sock);
 /* Removes @sock from the table and frees its port; false: it was not in the table. */
 bool homa_sock_unhash(struct homa_engine *engine, struct homa_sock *sock);
 /* Chooses among the sockets that have the port of @sock the one that gets a request of
- * @peer, which came on @link, and returns it with a reference for the caller instead of the
- * caller's reference to @sock; NULL: none takes it. */
-struct homa_sock *homa_sock_choose(struct homa_ctx *ctx,
-				   const struct homa_link *link,
-				   struct homa_sock *sock, u16 port,
-				   const struct homa_addr *peer);
+ * @peer, and returns it with a reference for the caller instead of the caller's reference to
+ * @sock; NULL: none takes it. */
+struct homa_sock *homa_sock_choose(struct homa_ctx *ctx, struct homa_sock *sock,
+				   u16 port, const struct homa_addr *peer);
 
 /* Is @sock the only one that a packet to its port can be for which came to @local? */
 static inline bool homa_sock_sole(const struct homa_sock *sock,
@@ -132,7 +130,7 @@ bool homa_sock_serves(const struct homa_sock *sock, const struct homa_addr *peer
 /*
  * struct homa_coming - what is known of a request when its socket is looked for
  * @local: address of ours that it came to.
- * @device: number of the link that it came on; 0: the link has none.
+ * @device: number of the device that it came on; 0: the host gives none.
  * @v4: true if it is of an IPv4 peer.
  *
  * Written by: who looks for the socket, before homa_mates_pick().

@@ -38,7 +38,7 @@ enum { HOMA_PLACE_V4 = 1, HOMA_PLACE_V6 = 2 };
 /*
  * struct homa_place - which requests to a port are for a socket; all 0: all of them
  * @local: address of this host that they come to, as in homa_ctx.heard_at; all 0: any.
- * @device: number of the link that they come on, see homa_link_number(); 0: any.
+ * @device: number of the device that they come on, as in homa_ctx.heard_on; 0: any.
  * @families: address families of the peers that they come from, HOMA_PLACE_*; 0: all. If there
  *	is a @local this is its family.
  * @shares: true if other sockets of the owner that say so, too, may have places that overlap
@@ -459,8 +459,8 @@ struct homa_addr_key {
 /*
  * struct homa_ctx - one caller of the engine (a CPU, a thread)
  *
- * Written by: the one caller that it belongs to: the host @now, @cpu, @heard_at, @tx_now and
- * @tx_link, the engine, when it is called, all others.
+ * Written by: the one caller that it belongs to: the host @now, @cpu, @heard_at, @heard_on,
+ * @tx_now and @tx_link, the engine, when it is called, all others.
  */
 struct homa_ctx {
 	/* The engine that is called. */
@@ -476,6 +476,9 @@ struct homa_ctx {
 	/* Which address the packets came to that homa_rx() is given: what answers them leaves
 	 * from there. */
 	struct homa_from heard_at;
+	/* Number of the device that these packets came on, as homa_place.device has it, where
+	 * the host gives devices numbers. Several may have one link. */
+	u32 heard_on;
 	/* Where homa_rpc_send() and homa_rpc_reply() may write the packet of a message
 	 * that has only one, if no other is before it. If they do so they set this to
 	 * NULL, and the host sends the packet as if it came from homa_tx(). The host

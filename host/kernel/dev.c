@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Devices and the engine's links: loopback and each device are paced apart. A
- * link is made when the first packet meets its device and lives as long as the
+ * Devices and the engine's links: loopback and each device that packets leave the machine
+ * by are paced apart. Devices above one of these (VLAN, macvlan, bond, bridge: lower.c)
+ * give their packets to its link, by homak_dev.link, so that nothing is looked for when a
+ * packet is sent or comes. What was begun on another link before stays there.
+ *
+ * A link is made when the first packet meets its device and lives as long as the
  * namespace, because peers and RPCs point to it; only the device goes away. If it comes
  * back (from another namespace) it gets its link again, and a new device takes over the
  * link of one that is gone: so there are never more links than devices at a time. What
@@ -84,19 +88,7 @@ static void homak_dev_measure(struct homak_dev *hdev, struct net_device *dev)
 	if (!mbps && !(dev->flags & IFF_LOOPBACK))
 		mbps = READ_ONCE(hdev->hnet->settings.link_mbps);
 	WRITE_ONCE(hdev->rate_mbps, mbps);
-	homa_link_set(hdev->link, mbps, READ_ONCE(dev->mtu));
-}
-
-static void homak_dev_work(struct work_struct *work)
-{
-	struct homak_dev *hdev = container_of(work, struct homak_dev, measure);
-	struct net_device *dev;
-
-	rtnl_lock();
-	dev = rtnl_dereference(hdev->dev);
-	if (dev)
-		homak_dev_measure(hdev, dev);
-	rtnl_unlock();
+	homa_link_set(homak_dev_own(hdev), mbps, READ_ONCE(dev->mtu));
 }
 
 /* Computes the values of all links anew, because settings have changed. No thread is in the
@@ -109,8 +101,27 @@ void homak_devs_derive(struct homak_net *hnet)
 	spin_lock_bh(&hnet->dev_lock);
 	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
 		hlist_for_each_entry(hdev, &hnet->devs[i], node)
-			schedule_work(&hdev->measure);
+			homak_dev_look(hdev);
 	spin_unlock_bh(&hnet->dev_lock);
+}
+
+static void homak_dev_share(struct homak_dev *hdev, struct net_device *dev);
+
+static void homak_dev_work(struct work_struct *work)
+{
+	struct homak_dev *hdev = container_of(work, struct homak_dev, measure);
+	struct net_device *dev;
+
+	rtnl_lock();
+	dev = rtnl_dereference(hdev->dev);
+	if (dev) {
+		homak_dev_measure(hdev, dev);
+		spin_lock_bh(&hdev->hnet->dev_lock);
+		if (rcu_access_pointer(hdev->dev) == dev)
+			homak_dev_share(hdev, dev);
+		spin_unlock_bh(&hdev->hnet->dev_lock);
+	}
+	rtnl_unlock();
 }
 
 /* ---- coming and going ---- */
@@ -123,7 +134,7 @@ static struct homak_dev *homak_dev_make(struct homak_net *hnet)
 	if (!hdev)
 		return NULL;
 	hdev->hnet = hnet;
-	hdev->link = (struct homa_link *)((char *)hdev + HOMAK_DEV_LINK);
+	hdev->link = homak_dev_own(hdev);
 	homa_link_init(hdev->link, hnet->engine, 0, ETH_DATA_LEN,
 		       HOMAK_CTRL_SLOTS);
 	homak_hrtimer_setup(&hdev->timer, homak_dev_timer, HRTIMER_MODE_ABS_SOFT);
@@ -167,29 +178,56 @@ static struct homak_dev *homak_dev_new(struct homak_net *hnet,
 }
 
 /*
- * Returns the link of @dev, which is made if need be. A device on its way out, or to
- * another namespace, is down before the notifier says so: it gets no link then, because
- * nothing would take that away.
+ * Returns the struct of @dev, which is made if need be; homak_net.dev_lock is held. A device
+ * on its way out, or to another namespace, is down before the notifier says so: it gets no
+ * struct then, because nothing would take that away.
  */
+static struct homak_dev *homak_dev_take(struct homak_net *hnet,
+					struct net_device *dev)
+{
+	struct homak_dev *hdev = homak_dev_find(hnet, dev->ifindex);
+
+	if (dev->reg_state != NETREG_REGISTERED || !netif_running(dev) ||
+	    !net_eq(dev_net(dev), hnet->net))
+		return hdev;
+	if (!hdev)
+		hdev = homak_dev_new(hnet, dev);
+	if (hdev && rcu_access_pointer(hdev->dev) != dev) {
+		/* The rate is asked for soon; packets need a size at once. */
+		homa_link_set(homak_dev_own(hdev), 0, READ_ONCE(dev->mtu));
+		WRITE_ONCE(hdev->link, homak_dev_own(hdev));
+		rcu_assign_pointer(hdev->dev, dev);
+		homak_dev_look(hdev);
+	}
+	return hdev;
+}
+
+/* Chooses the link for packets of @dev, whose struct is @hdev: that of the device by which they
+ * leave, if it can be had. homak_net.dev_lock is held. */
+static void homak_dev_share(struct homak_dev *hdev, struct net_device *dev)
+{
+	struct homak_dev *to = NULL;
+	struct net_device *end;
+
+	rcu_read_lock();
+	end = atomic_read(&hdev->q_limits) ? dev : homak_lower(dev);
+	if (end != dev)
+		to = homak_dev_take(hdev->hnet, end);
+	if (!to || rcu_access_pointer(to->dev) != end)
+		to = hdev;
+	WRITE_ONCE(hdev->link, homak_dev_own(to));
+	rcu_read_unlock();
+}
+
 static noinline struct homak_dev *homak_dev_attach(struct homak_net *hnet,
 						   struct net_device *dev)
 {
 	struct homak_dev *hdev;
 
 	spin_lock_bh(&hnet->dev_lock);
-	hdev = homak_dev_find(hnet, dev->ifindex);
-	if (dev->reg_state == NETREG_REGISTERED && netif_running(dev) &&
-	    net_eq(dev_net(dev), hnet->net)) {
-		if (!hdev)
-			hdev = homak_dev_new(hnet, dev);
-		if (hdev && rcu_access_pointer(hdev->dev) != dev) {
-			/* The rate is asked for soon; packets need a size at once. */
-			homa_link_set(hdev->link, 0, READ_ONCE(dev->mtu));
-			homa_link_number(hdev->link, (u32)dev->ifindex);
-			rcu_assign_pointer(hdev->dev, dev);
-			schedule_work(&hdev->measure);
-		}
-	}
+	hdev = homak_dev_take(hnet, dev);
+	if (hdev && rcu_access_pointer(hdev->dev) == dev)
+		homak_dev_share(hdev, dev);
 	spin_unlock_bh(&hnet->dev_lock);
 	return hdev;
 }
@@ -231,24 +269,67 @@ struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 	return hdev;
 }
 
+/* Gives the devices that share @link, whose device is gone, their own again; another device may
+ * get that one. homak_net.dev_lock is held. */
+static void homak_devs_part(struct homak_net *hnet, const struct homa_link *link)
+{
+	struct homak_dev *hdev;
+	int i;
+
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
+		hlist_for_each_entry(hdev, &hnet->devs[i], node)
+			if (hdev->link == link)
+				WRITE_ONCE(hdev->link, homak_dev_own(hdev));
+}
+
 static void homak_dev_gone(struct homak_net *hnet, struct net_device *dev)
 {
 	struct homak_dev *hdev;
 
 	spin_lock_bh(&hnet->dev_lock);
 	hdev = homak_dev_find(hnet, dev->ifindex);
-	if (hdev)
+	if (hdev) {
 		RCU_INIT_POINTER(hdev->dev, NULL);
+		homak_devs_part(hnet, homak_dev_own(hdev));
+	}
 	spin_unlock_bh(&hnet->dev_lock);
 	homak_routes_flush(hnet);
+}
+
+/* Has @dev looked at again if its namespace knows it. RCU read side. */
+static int homak_dev_again_above(struct net_device *dev,
+				 struct netdev_nested_priv *priv)
+{
+	struct homak_net *hnet = homak_net(dev_net(dev));
+	struct homak_dev *hdev;
+
+	if (!homak_net_engine(hnet))
+		return 0;
+	hdev = homak_dev_find(hnet, dev->ifindex);
+	/* The device may be back from another namespace. */
+	if (hdev && rcu_access_pointer(hdev->dev) != dev)
+		homak_dev_attach(hnet, dev);
+	else if (hdev)
+		homak_dev_look(hdev);
+	return 0;
+}
+
+/* Something about @dev has changed: it and the devices above it are looked at again. Drivers
+ * may sleep when they are asked, and want other locks than those held here. */
+static void homak_dev_changed(struct net_device *dev)
+{
+	rcu_read_lock();
+	homak_dev_again_above(dev, NULL);
+	netdev_walk_all_upper_dev_rcu(dev, homak_dev_again_above, NULL);
+	rcu_read_unlock();
 }
 
 static int homak_dev_event(struct notifier_block *nb, unsigned long event,
 			   void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	struct netdev_notifier_changeupper_info *above = ptr;
 	struct homak_net *hnet = homak_net(dev_net(dev));
-	struct homak_dev *hdev;
 
 	if (!homak_net_engine(hnet))
 		return NOTIFY_DONE;
@@ -256,19 +337,17 @@ static int homak_dev_event(struct notifier_block *nb, unsigned long event,
 	case NETDEV_UNREGISTER:
 		homak_dev_gone(hnet, dev);
 		break;
+	case NETDEV_CHANGEUPPER:
+		/* The device is no longer below the other one, or just came there. */
+		homak_dev_changed(above->upper_dev);
+		fallthrough;
 	case NETDEV_CHANGE:
 	case NETDEV_UP:
+	case NETDEV_DOWN:
 	case NETDEV_CHANGEMTU:
-		/* Drivers may sleep when they are asked, and want other locks than
-		 * those held here. */
-		rcu_read_lock();
-		hdev = homak_dev_find(hnet, dev->ifindex);
-		/* The device may be back from another namespace. */
-		if (hdev && rcu_access_pointer(hdev->dev) != dev)
-			homak_dev_attach(hnet, dev);
-		else if (hdev)
-			schedule_work(&hdev->measure);
-		rcu_read_unlock();
+	case NETDEV_CHANGELOWERSTATE:
+	case NETDEV_BONDING_FAILOVER:
+		homak_dev_changed(dev);
 		break;
 	}
 	return NOTIFY_DONE;

@@ -85,7 +85,7 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
  * Written by: whoever writes a sysctl; read by: anybody at any time, with READ_ONCE().
  */
 struct homak_settings {
-	/* The time that recvmsg() polls before it sleeps, us. */
+	/* The time that recvmsg() looks for a message before it sleeps, us; 0: it does not. */
 	u32 poll_usecs;
 	/* Packets are taken before routing where nothing forbids it (prerouting.c). */
 	u32 early_path;
@@ -147,9 +147,11 @@ struct homak_dev {
 	struct hrtimer timer;
 	/* Pulls again after a full turn, when other softirqs have had theirs. */
 	struct homak_later again;
-	/* Asks the device for its rate and its MTU. */
+	/* Asks the device for its rate, its MTU and what is below it. */
 	struct work_struct measure;
-	/* The engine's link, in the same piece of memory; constant. */
+	/* The engine's link for packets of the device: its own, which is in the same piece of
+	 * memory (homak_dev_own()), or that of the device below it by which they leave. Read
+	 * with READ_ONCE(), as it may change at any time; whichever it was lives as long. */
 	struct homa_link *link;
 	/* The number of instances of the "homa" qdisc that limit what leaves the device. If
 	 * it is not 0, the link is paced by their room. */
@@ -370,12 +372,36 @@ struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 				const struct homa_addr *dst, u32 *mtu,
 				struct in6_addr *local, struct homak_route **way);
 #define HOMAK_DEV_LINK ALIGN(sizeof(struct homak_dev), 64)
+/** homak_dev_own() - returns the link of @hdev's own: what is sent by it is paced for @hdev's
+ *  device, and only @hdev pulls from it. */
+static inline struct homa_link *homak_dev_own(struct homak_dev *hdev)
+{
+	return (struct homa_link *)((char *)hdev + HOMAK_DEV_LINK);
+}
+
+/** homak_dev_link() - returns the link that packets of @hdev's device belong to now. */
+static inline struct homa_link *homak_dev_link(const struct homak_dev *hdev)
+{
+	return READ_ONCE(hdev->link);
+}
+
 /** homak_dev_of() - returns the struct of a link, which lies HOMAK_DEV_LINK bytes before it. */
 static inline struct homak_dev *homak_dev_of(struct homa_link *link)
 {
 	return (struct homak_dev *)((char *)link - HOMAK_DEV_LINK);
 }
 
+/** homak_dev_look() - has rate, MTU and link of @hdev's device looked up again, a little later. */
+static inline void homak_dev_look(struct homak_dev *hdev)
+{
+	schedule_work(&hdev->measure);
+}
+
+/* ---- lower.c ---- */
+
+/** homak_lower() - returns the device by which packets leave that go to @dev: the one below it,
+ *  or @dev itself. RCU read side. */
+struct net_device *homak_lower(struct net_device *dev);
 /** homak_dev_init() - registers the notifier of devices that come, change and go. */
 int homak_dev_init(void);
 void homak_dev_exit(void);

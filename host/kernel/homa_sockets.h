@@ -3,6 +3,8 @@
 #ifndef HOMA_SOCKETS_H
 #define HOMA_SOCKETS_H
 
+#include <net/busy_poll.h>
+
 #include "homa_kernel.h"
 
 /** homak_error_text() - keeps a sentence for HOMAIOCINFO, and returns @err. */
@@ -114,6 +116,7 @@ HOMAK_HOT int homak_send(struct homak_sock *hsk, struct msghdr *msg, size_t len,
  * @info: message or failure, if the call ends with one.
  * @held: a private RPC that is held while the thread waits for it, or NULL.
  * @how: counter for how the last wait ended; HOMAK_H_COUNT: there was none.
+ * @polled: true if a call that must not wait has polled its network card (SO_BUSY_POLL).
  * @timeo: time that the call may still wait, jiffies.
  */
 struct homak_receipt {
@@ -121,6 +124,7 @@ struct homak_receipt {
 	struct homa_msg_info info;
 	struct homa_rpc *held;
 	enum homak_host_metric how;
+	bool polled;
 	long timeo;
 };
 
@@ -275,6 +279,10 @@ void homak_rouse(struct homak_waiter *waiter, enum homak_waited what);
 int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
 	       struct homak_waiter *waiter, long *timeo,
 	       enum homak_host_metric *how);
+/** homak_busy_poll() - has the network card polled from which the socket's last packet came, if
+ *  SO_BUSY_POLL wants that: until @waiter is handed something, or for as long as the option
+ *  says; NULL: once. False: there was nothing to poll. Others get the CPU if they want it. */
+bool homak_busy_poll(struct homak_sock *hsk, struct homak_waiter *waiter);
 /** homak_wait_room() - sleeps until there is room to send; 0 or an error as above. */
 int homak_wait_room(struct homak_sock *hsk, long *timeo);
 /** homak_wait_tick() - sleeps for a moment, when objects are short; 0 or an error as above. */
@@ -284,6 +292,18 @@ int homak_wait_tick(struct homak_sock *hsk, long *timeo);
  * for room.
  */
 void homak_write_space(struct sock *sk);
+
+/** homak_note_napi() - notes which NAPI context brought @skb, for SO_BUSY_POLL and
+ *  SO_INCOMING_NAPI_ID. What no such context brought, as over loopback, changes nothing. The
+ *  socket is locked. */
+static inline void homak_note_napi(struct homak_sock *hsk,
+				   const struct sk_buff *skb)
+{
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	if (skb->napi_id >= MIN_NAPI_ID)
+		sk_mark_napi_id(&hsk->inet.sk, skb);
+#endif
+}
 
 static inline void homak_waiter_init(struct homak_waiter *waiter, u64 id)
 {

@@ -212,6 +212,7 @@ void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
 	spin_lock(&hsk->lock);
 	keep = !hsk->shutdown && !krpc->gone;
 	if (likely(keep)) {
+		homak_note_napi(hsk, skb);
 		homak_room_take(hsk, homa_rpc_sock(rpc), skb);
 		if (krpc->on == HOMAK_LIST_PARTIAL)
 			hsk->partial_bytes += pkt->length;

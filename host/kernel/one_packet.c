@@ -72,6 +72,7 @@ static bool homak_whole_place(struct homak_cpu *cpu, struct homak_sock *hsk,
 
 	if (!waiter)
 		__skb_queue_tail(&hsk->messages, skb);
+	homak_note_napi(hsk, skb);
 	homak_room_take(hsk, engine_sock, skb);
 	if (!waiter)
 		return true;

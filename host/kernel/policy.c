@@ -42,21 +42,18 @@ homak_policy_rpc(struct homak_cpu *cpu, const struct homa_addr *src,
 
 /* Returns the socket that the packet is for, where its port does not say that. */
 static HOMA_RARE struct homa_sock *
-homak_policy_search(struct homak_cpu *cpu, const struct homak_dev *hdev,
-		    const struct homa_addr *src,
+homak_policy_search(struct homak_cpu *cpu, const struct homa_addr *src,
 		    const struct homa_wire_common *hdr)
 {
 	struct homa_sock *engine_sock = homak_policy_rpc(cpu, src, hdr);
 
 	if (engine_sock)
 		return engine_sock;
-	return homa_sock_meant(&cpu->ctx, hdev->link,
-			       homa_get_be16(&hdr->dport), src);
+	return homa_sock_meant(&cpu->ctx, homa_get_be16(&hdr->dport), src);
 }
 
 /* Returns the socket that the packet is for; NULL: there is none. */
 static struct sock *homak_policy_sock(struct homak_cpu *cpu,
-				      const struct homak_dev *hdev,
 				      const struct homa_addr *src,
 				      const struct homa_wire_common *hdr,
 				      bool *searched)
@@ -68,7 +65,7 @@ static struct sock *homak_policy_sock(struct homak_cpu *cpu,
 		     unlikely(!homa_sock_exact(&cpu->ctx, engine_sock))) ||
 		    unlikely(atomic_read(&cpu->hnet->moved));
 	if (unlikely(*searched))
-		engine_sock = homak_policy_search(cpu, hdev, src, hdr);
+		engine_sock = homak_policy_search(cpu, src, hdr);
 	return engine_sock ? &homak_sock_of(engine_sock)->inet.sk : NULL;
 }
 
@@ -110,7 +107,7 @@ enum skb_drop_reason homak_policy_in(struct homak_cpu *cpu,
 	hdr = skb_header_pointer(skb, 0, HOMA_COMMON_HDR, &buf);
 	if (unlikely(!hdr))
 		return SKB_NOT_DROPPED_YET; /* the engine judges */
-	sk = homak_policy_sock(cpu, hdev, src, hdr, &searched);
+	sk = homak_policy_sock(cpu, src, hdr, &searched);
 	if (unlikely(!sk))
 		return SKB_NOT_DROPPED_YET;
 	if (unlikely(searched) && !homak_policy_device(sk, hdev, skb))

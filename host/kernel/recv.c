@@ -302,6 +302,16 @@ static HOMAK_HOT int homak_read_message(struct homak_sock *hsk,
 	return 1;
 }
 
+/* There is nothing, and the call must not wait: has its network card polled, once. True: the
+ * caller looks again. */
+static bool homak_receive_polls(struct homak_sock *hsk, struct homak_receipt *r)
+{
+	if (r->polled || r->timeo || !homak_busy_poll(hsk, NULL))
+		return false;
+	r->polled = true;
+	return true;
+}
+
 /* ---- shared RPCs ---- */
 
 static HOMAK_HOT int homak_receive_shared(struct homak_sock *hsk,
@@ -316,6 +326,8 @@ static HOMAK_HOT int homak_receive_shared(struct homak_sock *hsk,
 		homak_waiter_init(&waiter, 0);
 		homak_inbox_next(hsk, &waiter, r->timeo);
 		if (waiter.what == HOMAK_WAITS) {
+			if (homak_receive_polls(hsk, r))
+				continue;
 			if (!r->timeo)
 				return -EAGAIN;
 			rc = homak_wait(hsk, NULL, &waiter, &r->timeo, &r->how);
@@ -372,6 +384,7 @@ static int homak_receive_private(struct homak_sock *hsk, struct homak_receipt *r
 {
 	struct homak_waiter waiter HOMA_NOINIT;
 	struct homak_rpc *krpc;
+	bool again;
 	int rc, err;
 
 	for (;;) {
@@ -383,8 +396,9 @@ static int homak_receive_private(struct homak_sock *hsk, struct homak_receipt *r
 			return homak_error_text(
 				hsk, rc,
 				"recvmsg: the id is not that of an open private RPC");
-		err = rc || r->timeo ? 0 : -EAGAIN;
-		if (!rc && !err) {
+		again = !rc && homak_receive_polls(hsk, r);
+		err = rc || r->timeo || again ? 0 : -EAGAIN;
+		if (!rc && !err && !again) {
 			err = homak_wait(hsk, krpc, &waiter, &r->timeo, &r->how);
 			rc = waiter.what == HOMAK_WAITED_RPC;
 		}
@@ -446,6 +460,7 @@ int homak_receive(struct homak_sock *hsk, struct homak_receipt *r, int flags)
 		return rc;
 	r->held = NULL;
 	r->how = HOMAK_H_COUNT;
+	r->polled = false;
 	r->timeo = sock_rcvtimeo(&hsk->inet.sk, flags & MSG_DONTWAIT);
 	return r->args.id ? homak_receive_private(hsk, r) :
 			    homak_receive_shared(hsk, r);

@@ -361,7 +361,7 @@ static void homak_rx_single(struct homak_skb_in *in, struct homak_cpu *cpu,
 	pkt.len = skb->len;
 	pkt.src = &in->ends.src;
 	pkt.prio = homak_rx_prio(in, skb);
-	homa_rx(&cpu->ctx, hdev->link, &pkt, 1);
+	homa_rx(&cpu->ctx, homak_dev_link(hdev), &pkt, 1);
 	homak_trace_rx(hdev, &pkt);
 	homak_rx_verdict(in, cpu, hdev, skb, 0, &pkt);
 	homa_rx_flush(&cpu->ctx);
@@ -392,7 +392,7 @@ static bool homak_rx_batch(struct homak_skb_in *in, struct homak_cpu *cpu,
 		n++;
 	if (!n)
 		return false;
-	homa_rx(&cpu->ctx, hdev->link, pkts, n);
+	homa_rx(&cpu->ctx, homak_dev_link(hdev), pkts, n);
 	for (i = 0; i < n; i++) {
 		homak_trace_rx(hdev, &pkts[i]);
 		homak_rx_verdict(in, cpu, hdev, slots[i].skb, slots[i].at,
@@ -519,6 +519,7 @@ void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 		}
 		memcpy(&cpu->ctx.heard_at, &in.ends.local,
 		       sizeof(cpu->ctx.heard_at));
+		cpu->ctx.heard_on = (u32)READ_ONCE(hdev->ifindex);
 		homak_rx_turn(&in, cpu, hdev);
 		homak_leave(cpu);
 	} while (in.skb || in.more);

@@ -159,6 +159,7 @@ int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 	struct homak_route *way;
 	struct net_device *dev;
 	struct homak_dev *hdev;
+	struct homa_link *link;
 	u32 mtu = 0;
 	int err;
 
@@ -169,15 +170,16 @@ int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 		return hdev ? PTR_ERR(hdev) : -ENETUNREACH;
 	if (unlikely(s->local))
 		*s->local = krpc->local;
-	dev = rcu_dereference_bh(hdev->dev);
+	link = homak_dev_link(hdev);
+	dev = rcu_dereference_bh(homak_dev_of(link)->dev);
 	if (dev && mtu && mtu != READ_ONCE(dev->mtu))
-		homa_path_mtu(&cpu->ctx, hdev->link, &s->name.addr, mtu);
+		homa_path_mtu(&cpu->ctx, link, &s->name.addr, mtu);
 	if (s->args.flags & HOMA_SENDMSG_PRIVATE)
 		send.flags = HOMA_SEND_PRIVATE;
 	krpc->msg = s->msg;
 	krpc->is_private = send.flags & HOMA_SEND_PRIVATE;
 	cpu->ctx.tx_now = &desc;
-	err = homa_rpc_send(&cpu->ctx, hsk->engine_sock, hdev->link, &send,
+	err = homa_rpc_send(&cpu->ctx, hsk->engine_sock, link, &send,
 			    &s->handle, NULL);
 	if (err) {
 		cpu->ctx.tx_now = NULL;

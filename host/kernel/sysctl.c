@@ -89,7 +89,6 @@ void homak_settings_default(struct homak_settings *settings)
 	u32 i;
 
 	memset(settings, 0, sizeof(*settings));
-	settings->poll_usecs = 50;
 	settings->early_path = IS_ENABLED(CONFIG_HOMA_EARLY_PATH);
 	settings->wmem_max = 100000000;
 	settings->max_nic_queue_usecs = 40;

@@ -267,7 +267,7 @@ static bool homak_tx_room(struct homak_dev *hdev, s32 *had)
 	}
 	WRITE_ONCE(hdev->q_waits, false);
 	*had = left;
-	homa_link_room(hdev->link, (u64)left);
+	homa_link_room(homak_dev_own(hdev), (u64)left);
 	return true;
 }
 
@@ -288,7 +288,7 @@ static void homak_tx_rest(struct homak_cpu *cpu, struct homak_dev *hdev)
 {
 	homak_tx_arm(hdev, cpu->ctx.now + HOMAK_TX_REST);
 	/* The packet that was given back is no reason to pull at once. */
-	if (cpu->ctx.tx_link == hdev->link)
+	if (cpu->ctx.tx_link == homak_dev_own(hdev))
 		cpu->ctx.tx_link = NULL;
 }
 
@@ -320,7 +320,7 @@ void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev)
 
 	if (unlikely(atomic_read(&hdev->q_limits))) {
 		room = max(homak_q_left(hdev), 0);
-		homa_link_room(hdev->link, (u64)room);
+		homa_link_room(homak_dev_own(hdev), (u64)room);
 	}
 	rcu_read_lock();
 	dev = rcu_dereference(hdev->dev);
@@ -332,7 +332,7 @@ void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev)
 			homak_later_queue(&hdev->again);
 			break;
 		}
-		got = homa_tx(&cpu->ctx, hdev->link, segs, &desc);
+		got = homa_tx(&cpu->ctx, homak_dev_own(hdev), segs, &desc);
 		if (got == HOMA_TX_IDLE)
 			break;
 		if (got == HOMA_TX_WAIT) {

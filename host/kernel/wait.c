@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Waiting: for a message, and for room to send; and how a thread that waits is
- * told. A thread that waits for a message polls for a short time first, as that is
- * cheaper than a sleep and a wake-up when the answer is a few microseconds away.
- * Between two looks it lets others run whether they ask for it or not: on a machine
- * with one CPU the message comes from a thread that waits for this one to stop.
+ * told. A thread that waits for a message sleeps at once, as with other sockets. Two
+ * things let it look for the message for a short time first, which is cheaper than a
+ * sleep and a wake-up when the answer is a few microseconds away:
+ *
+ * SO_BUSY_POLL (its default is sysctl net.core.busy_read): the thread itself asks the
+ * network card whose NAPI context the socket's last packet came from. The kernel's loop
+ * ends as soon as somebody else wants the CPU.
+ *
+ * The setting poll_usecs, where no such card is polled: the thread looks whether another
+ * one has brought the message. Between two looks it lets others run whether they ask for
+ * it or not: on a machine with one CPU the message comes from a thread that waits for
+ * this one to stop.
  */
 #include <linux/sched/signal.h>
+#include <net/busy_poll.h>
 
 #include "homa_sockets.h"
 
@@ -64,6 +73,49 @@ static bool homak_waited(struct homak_waiter *waiter)
 	return smp_load_acquire(&waiter->what) != HOMAK_WAITS;
 }
 
+#ifdef CONFIG_NET_RX_BUSY_POLL
+
+/* struct homak_busy - a thread that polls a network card. Written by: the thread, before. */
+struct homak_busy {
+	/* The socket, whose SO_BUSY_POLL says for how long. */
+	const struct sock *sk;
+	/* The thread. */
+	struct homak_waiter *waiter;
+};
+
+static bool homak_busy_end(void *arg, unsigned long start)
+{
+	const struct homak_busy *busy = arg;
+
+	return homak_waited(busy->waiter) || signal_pending(current) ||
+	       sk_busy_loop_timeout((struct sock *)busy->sk, start);
+}
+
+bool homak_busy_poll(struct homak_sock *hsk, struct homak_waiter *waiter)
+{
+	const struct sock *sk = &hsk->inet.sk;
+	struct homak_busy busy = { .sk = sk, .waiter = waiter };
+	unsigned int napi_id = READ_ONCE(sk->sk_napi_id);
+	u16 budget = READ_ONCE(sk->sk_busy_poll_budget);
+
+	if (likely(!sk_can_busy_loop(sk)) || napi_id < MIN_NAPI_ID)
+		return false;
+	homak_host_count_at(hsk->hnet, HOMAK_H_host_busy_polls, 1);
+	napi_busy_loop(napi_id, waiter ? homak_busy_end : NULL, &busy,
+		       READ_ONCE(sk->sk_prefer_busy_poll),
+		       budget ? budget : BUSY_POLL_BUDGET);
+	return true;
+}
+
+#else
+
+bool homak_busy_poll(struct homak_sock *hsk, struct homak_waiter *waiter)
+{
+	return false;
+}
+
+#endif
+
 static bool homak_poll_handed(struct homak_sock *hsk, struct homak_waiter *waiter)
 {
 	u32 usecs = READ_ONCE(hsk->hnet->settings.poll_usecs);
@@ -71,6 +123,8 @@ static bool homak_poll_handed(struct homak_sock *hsk, struct homak_waiter *waite
 
 	if (homak_waited(waiter))
 		return true;
+	if (homak_busy_poll(hsk, waiter))
+		return homak_waited(waiter);
 	if (!usecs)
 		return false;
 	end = ktime_get_ns() + (u64)usecs * NSEC_PER_USEC;

@@ -28,7 +28,7 @@ static struct town *town_new(void)
 	homa_seeds_fixed(&seeds, 1);
 	bed_init(&t->b, &seeds, 300, 10);
 	assert_int_equal(homa_sock_bind(&t->b.ctx, t->b.sock, PORT + 1), 0);
-	homa_link_number(t->b.link, 5);
+	t->b.ctx.heard_on = 5;
 	return t;
 }
 
@@ -100,7 +100,7 @@ static u32 comes(struct town *t, const struct homa_from *local,
 	u32 i;
 
 	t->b.ctx.heard_at = *local;
-	meant = homa_sock_meant(&t->b.ctx, t->b.link, PORT, from);
+	meant = homa_sock_meant(&t->b.ctx, PORT, from);
 	pkt.len = homa_packet_encode(bytes, &p) + p.data.payload_len;
 	pkt.data = bytes;
 	homa_rx(&t->b.ctx, t->b.link, &pkt, 1);
@@ -173,7 +173,7 @@ static void places__that_say_more_win(void **state)
 	assert_int_equal(to(t, &one), 2);
 	assert_int_equal(to(t, &two), 3);
 	assert_int_equal(to(t, &three), 1);
-	homa_link_number(t->b.link, 6);
+	t->b.ctx.heard_on = 6;
 	assert_int_equal(to(t, &one), 4);
 	assert_int_equal(to(t, &two), 0);
 	settle(t, 5,
@@ -334,7 +334,7 @@ static void places__on_a_link(void **state)
 	homa_sock_on(t->b.engine, t->sock[0], 6);
 	assert_false(exact(t, 0, &one));
 	assert_int_equal(to(t, &one), NOBODY);
-	homa_link_number(t->b.link, 6);
+	t->b.ctx.heard_on = 6;
 	assert_int_equal(to(t, &one), 0);
 	homa_sock_on(t->b.engine, t->sock[0], 0);
 	assert_true(exact(t, 0, &two));
@@ -401,7 +401,7 @@ static void places__beside_mates(void **state)
 		got[to(t, &one)]++;
 	assert_int_equal(got[0], 10);
 	assert_int_equal(got[1], 10);
-	homa_link_number(t->b.link, 6);
+	t->b.ctx.heard_on = 6;
 	for (i = 0; i < 20; i++)
 		assert_int_equal(to(t, &one), 2);
 	town_free(t);

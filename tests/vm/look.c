@@ -69,6 +69,7 @@ static const char *const names[HOMA_DIAG_A_COUNT] = {
 	[HOMA_DIAG_A_WAITING] = "waiting",
 	[HOMA_DIAG_A_WITHHELD] = "withheld",
 	[HOMA_DIAG_A_BACKLOG_NS] = "backlog_ns",
+	[HOMA_DIAG_A_LINK] = "link",
 	[HOMA_DIAG_A_PRIVATE] = "private",
 	[HOMA_DIAG_A_RX_GAPS] = "rx_gaps",
 	[HOMA_DIAG_A_RX_GAP_BYTES] = "rx_gap_bytes",

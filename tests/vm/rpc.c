@@ -2,7 +2,8 @@
 /*
  * RPCs with content checks, and a server that notices when one is executed twice:
  *
- *	rpc serve 4|6 PORT [THREADS]		prints "ready", serves until killed
+ *	rpc serve 4|6 PORT [THREADS]		prints "ready", serves until killed, on
+ *						the device DEVICE if there is that variable
  *	rpc edges 4|6 IP PORT MTU		sizes around every boundary, both ways
  *	rpc load 4|6 IP PORT SEED RPCS OUTSTANDING MAX THREADS
  *	rpc wait 4|6 IP PORT SECONDS		until a server answers
@@ -167,10 +168,15 @@ static void *serve(void *arg)
 
 static int server_main(int port, int threads)
 {
+	const char *device = getenv("DEVICE");
 	struct sock s = open_bare(family, 0);
 	pthread_t thread;
 
 	give_region(&s, (size_t)64 << 20);
+	if (device)
+		CHECK(!setsockopt(s.fd, SOL_SOCKET, SO_BINDTODEVICE, device,
+				  (socklen_t)strlen(device)),
+		      "SO_BINDTODEVICE %s", device);
 	bind_sock(&s, port);
 	printf("ready\n");
 	fflush(stdout);

@@ -436,6 +436,7 @@ static bool homak_diag_dev(struct homak_diag_dump *d, struct homak_dev *hdev)
 {
 	struct homak_cpu *cpu = homak_enter(d->hnet);
 	struct homa_link_state s;
+	struct homa_link *link;
 	struct sk_buff *skb = d->skb;
 	void *head;
 	int err;
@@ -443,7 +444,8 @@ static bool homak_diag_dev(struct homak_diag_dump *d, struct homak_dev *hdev)
 	/* Settings are being changed, so this device is left out. */
 	if (!cpu)
 		return true;
-	homa_link_state(&cpu->ctx, hdev->link, &s);
+	link = homak_dev_link(hdev);
+	homa_link_state(&cpu->ctx, link, &s);
 	homak_leave(cpu);
 	head = homak_diag_open(d);
 	if (!head)
@@ -458,8 +460,9 @@ static bool homak_diag_dev(struct homak_diag_dump *d, struct homak_dev *hdev)
 	      nla_put_u32(skb, HOMA_DIAG_A_SENDING, s.sending) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_GRANTING, s.granting) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_WAITING, s.waiting) ||
-	      nla_put_u32(skb, HOMA_DIAG_A_WITHHELD,
-			  homa_link_withheld(hdev->link)) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_WITHHELD, homa_link_withheld(link)) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_LINK,
+			  (u32)READ_ONCE(homak_dev_of(link)->ifindex)) ||
 	      homak_put_u64(skb, HOMA_DIAG_A_BACKLOG_NS, s.backlog_ns);
 	return homak_diag_close(d, head, err);
 }

@@ -26,7 +26,7 @@ enum homa_diag_command {
 				 * SEG_SIZE CUTOFF_VERSION CUTOFFS ACKS_OWED PROBES */
 	HOMA_DIAG_DEVS = 4, /* IFINDEX IFNAME MTU RTT_BYTES MAX_INCOMING RESEND_US
 				 * TIMEOUT_US RTT_US SENDING GRANTING WAITING WITHHELD
-				 * BACKLOG_NS */
+				 * BACKLOG_NS LINK; what is of a link is of that one */
 };
 
 enum homa_diag_attr {
@@ -104,6 +104,8 @@ enum homa_diag_attr {
 	/* u32: messages of one packet that no thread has taken yet; their RPCs are in
 	 * service already, or over */
 	HOMA_DIAG_A_MESSAGES,
+	/* u32: index of the device whose link it shares, or its own */
+	HOMA_DIAG_A_LINK,
 	HOMA_DIAG_A_COUNT,
 };
 

@@ -23,6 +23,7 @@
 	M(host_handoffs, "messages handed to a waiting thread")                    \
 	M(host_polls, "receives that found their message while polling")           \
 	M(host_sleeps, "receives that slept")                                      \
+	M(host_busy_polls, "receives that polled a network card (SO_BUSY_POLL)")   \
 	M(host_copied_bytes, "message bytes copied to applications")               \
 	M(host_spares_failed, "times there was no memory for spare objects")       \
 	M(host_paused, "packets dropped while settings changed")                   \

@@ -130,10 +130,15 @@ void homak_q_set_room(struct homak_q *q, u32 room)
 	/* Queues of one device may come and go at the same time. */
 	spin_lock(&hdev->hnet->dev_lock);
 	atomic_add((int)(room - q->room), &hdev->q_room);
-	if (!q->room && atomic_inc_return(&hdev->q_limits) == 1)
-		homa_link_pace_by_room(hdev->link);
-	if (!room && atomic_dec_and_test(&hdev->q_limits))
-		homa_link_pace_by_rate(hdev->link);
+	/* A device that has such a qdisc shares no link with others. */
+	if (!q->room && atomic_inc_return(&hdev->q_limits) == 1) {
+		homa_link_pace_by_room(homak_dev_own(hdev));
+		homak_dev_look(hdev);
+	}
+	if (!room && atomic_dec_and_test(&hdev->q_limits)) {
+		homa_link_pace_by_rate(homak_dev_own(hdev));
+		homak_dev_look(hdev);
+	}
 	spin_unlock(&hdev->hnet->dev_lock);
 	q->room = room;
 }

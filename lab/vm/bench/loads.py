@@ -26,6 +26,7 @@ from lab.vm.bench import hosts
 
 _WARMUP_S = 1
 _DRAIN_S = 5
+_POLL_USECS = 50
 _START_S = 3
 _BOOT_S = 60
 _SLOWER = 6  # a virtual second may take so many
@@ -173,8 +174,9 @@ def loaded(plan: Plan, module: Path | None) -> str:
 
 
 def settings(plan: Plan) -> str:
-    """The module's settings, on all hosts."""
-    wanted = [f"link_mbps={plan.link_bps // 1_000_000}"]
+    """The module's settings, on all hosts. They poll as the module did by itself until 28 November
+    2026, so that figures of all versions compare."""
+    wanted = [f"link_mbps={plan.link_bps // 1_000_000}", f"poll_usecs={_POLL_USECS}"]
     wanted += [s for s in plan.homa_config.split(",") if s]
     text = ""
     for n in range(1, plan.hosts + 1):
