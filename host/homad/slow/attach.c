@@ -235,6 +235,7 @@ static void client_ready(struct homad *d, struct homad_source *source, u32 event
 			homad_client_watch(d, client);
 			return;
 		}
+		/* It has no attachment that would end by this, or has closed its end already. */
 		if (!homad_may_pass(client->user)) {
 			homad_slow(d)->refused++;
 			homad_client_free(d, client);

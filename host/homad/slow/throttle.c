@@ -3,8 +3,9 @@
  * How often a client may ask. Most requests make a fast-path thread do something
  * for their sender between two rounds, and whoever asked without end would take
  * time from all others. So a client has a burst and then a rate; beyond it its
- * requests stay in its socket for a while. The timer that lets it go on runs only
- * while somebody waits.
+ * requests stay in its socket for a while. So do those of an attachment for
+ * whose user many descriptors wait to be closed (closing.h). The timer that lets a client go on runs
+ * only while somebody waits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "attach.h"
+#include "closing.h"
 
 /* The time that each request costs a client, in ns, which allows 2,000 a second, and the
  * number of requests that it may make at once. */
@@ -22,7 +24,8 @@
 
 static bool may_ask(const struct homad_client *client, u64 now)
 {
-	return client->paid_until + INTERVAL <= now;
+	return client->paid_until + INTERVAL <= now &&
+	       (!client->app || homad_may_pass(client->user));
 }
 
 bool homad_throttle(struct homad *d, struct homad_client *client)
