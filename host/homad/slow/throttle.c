@@ -3,9 +3,9 @@
  * How often a client may ask. Most requests make a fast-path thread do something
  * for their sender between two rounds, and whoever asked without end would take
  * time from all others. So a client has a burst and then a rate; beyond it its
- * requests stay in its socket for a while. So do those of an attachment for
- * whose user many descriptors wait to be closed (closing.h). The timer that lets a client go on runs
- * only while somebody waits.
+ * requests stay in its socket for a while. So do those of an attachment for whose
+ * user many descriptors wait to be closed (closing.h). The timer that lets a client
+ * go on runs only while somebody waits.
  */
 #include <errno.h>
 #include <stdio.h>
