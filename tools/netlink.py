@@ -34,7 +34,7 @@ NAMES = (
     "tx_length tx_sent tx_granted rx_length rx_received rx_granted num_rpcs server_rpcs "
     "idle_ms seg_size cutoff_version cutoffs acks_owed ifname mtu rtt_bytes max_incoming "
     "resend_us timeout_us rtt_us sending granting waiting withheld backlog_ns private "
-    "rx_gaps rx_gap_bytes avail_bytes messages"
+    "rx_gaps rx_gap_bytes avail_bytes messages link"
 ).split()
 _FIRST = 2
 
