@@ -236,15 +236,8 @@ static void closes_rest__server(struct tcp_end *end)
 
 static void closes_rest__client(struct tcp_end *end)
 {
-	for (int i = 0; i < 3; i++) {
-		int fd = tcp_connect(end);
-
-		tcp_send(fd, 5000, 0);
-		tcp_receive(fd, 5000, 0);
-		MUST(shutdown(fd, SHUT_WR));
-		tcp_expect_eof(fd);
-		tcp_close(fd);
-	}
+	for (int i = 0; i < 3; i++)
+		tcp_talk(tcp_connect(end));
 }
 
 static void keep_open(void)
@@ -275,23 +268,31 @@ static void standard_streams__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+static void close_unknown(int known)
+{
+	for (int fd = 3; fd < NUMBERS; fd++)
+		if (fd != known)
+			close(fd);
+}
+
+/* Numbers that the program chooses are its own. */
+static void take_numbers(void)
+{
+	for (int fd = 10; fd < 100; fd++)
+		SAME(dup2(2, fd), fd);
+}
+
 /* What the program has goes on when it has closed all that it does not know. */
 static void closes_unknown__server(struct tcp_end *end)
 {
 	int listener = tcp_listening(end, 4), fd;
 
-	for (int i = 3; i < NUMBERS; i++)
-		if (i != listener)
-			close(i);
+	close_unknown(listener);
 	tcp_ready();
 	fd = tcp_accept(listener);
 	SAME(fd, listener + 1);
-	for (int i = 3; i < NUMBERS; i++)
-		if (i != fd)
-			close(i);
-	/* Numbers that the program chooses are its own. */
-	for (int i = 10; i < 100; i++)
-		SAME(dup2(2, i), i);
+	close_unknown(fd);
+	take_numbers();
 	tcp_greet(fd);
 	tcp_expect_eof(fd);
 	tcp_close(fd);
@@ -301,11 +302,8 @@ static void closes_unknown__client(struct tcp_end *end)
 {
 	int fd = tcp_connect(end);
 
-	for (int i = 3; i < NUMBERS; i++)
-		if (i != fd)
-			close(i);
-	for (int i = 10; i < 100; i++)
-		SAME(dup2(2, i), i);
+	close_unknown(fd);
+	take_numbers();
 	tcp_greet(fd);
 	tcp_close(fd);
 }

@@ -11,13 +11,7 @@
 
 static void one__client(struct tcp_end *end)
 {
-	int fd = tcp_connect(end);
-
-	tcp_send(fd, 5000, 0);
-	tcp_receive(fd, 5000, 0);
-	MUST(shutdown(fd, SHUT_WR));
-	tcp_expect_eof(fd);
-	tcp_close(fd);
+	tcp_talk(tcp_connect(end));
 }
 
 /* A connection that came before fork(), and that the parent never accepts. */

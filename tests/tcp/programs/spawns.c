@@ -41,15 +41,6 @@ static void exec_cat(int fd)
 	tcp_child_ended(child);
 }
 
-static void talk(int fd)
-{
-	tcp_send(fd, 5000, 0);
-	tcp_receive(fd, 5000, 0);
-	MUST(shutdown(fd, SHUT_WR));
-	tcp_expect_eof(fd);
-	tcp_close(fd);
-}
-
 /* The process has more than a thousand descriptors, of which the program gets none. */
 static void spawn_of_many__server(struct tcp_end *end)
 {
@@ -70,8 +61,8 @@ static void spawn_of_many__server(struct tcp_end *end)
 
 static void spawn_of_many__client(struct tcp_end *end)
 {
-	talk(tcp_connect(end));
-	talk(tcp_connect(end));
+	tcp_talk(tcp_connect(end));
+	tcp_talk(tcp_connect(end));
 }
 
 static void *spawn_one(void *argument)
@@ -105,7 +96,7 @@ static void spawn_at_once__client(struct tcp_end *end)
 	for (int i = 0; i < THREADS; i++)
 		fds[i] = tcp_connect(end);
 	for (int i = 0; i < THREADS; i++)
-		talk(fds[i]);
+		tcp_talk(fds[i]);
 }
 
 const struct tcp_case tcp_spawn_cases[] = {

@@ -132,6 +132,8 @@ void tcp_receive(int fd, size_t length, size_t position);
 void tcp_expect_eof(int fd);
 /* Send a byte and receive one: both ends do it, and each knows then that the other is there. */
 void tcp_greet(int fd);
+/* Send 5,000 bytes to a peer that sends them back, end, hear its end, and close. */
+void tcp_talk(int fd);
 /* Send back what comes until its end, then close. */
 void tcp_echo(int fd);
 /* Send until a non-blocking socket takes no more; how many bytes it took. @position: where the

@@ -164,6 +164,15 @@ void tcp_greet(int fd)
 	tcp_receive(fd, 1, 7);
 }
 
+void tcp_talk(int fd)
+{
+	tcp_send(fd, 5000, 0);
+	tcp_receive(fd, 5000, 0);
+	MUST(shutdown(fd, SHUT_WR));
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 void tcp_echo(int fd)
 {
 	char piece[PIECE];
