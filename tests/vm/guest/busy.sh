@@ -7,16 +7,7 @@
 . /t/tap.sh
 
 FROM=a TO=10.1.0.2
-i=1
-for ns in a b; do
-	ip netns add $ns
-	ip link set eth$((i - 1)) netns $ns
-	[ $ns = b ] && ip -n b link set eth1 name eth0
-	ip -n $ns link set lo up
-	ip -n $ns addr add 10.1.0.$i/24 dev eth0
-	ip -n $ns link set eth0 up
-	i=$((i + 1))
-done
+cards a b
 patient a b
 background b rpc serve 4 4000 2
 check "the server answers" ip netns exec a rpc wait 4 10.1.0.2 4000 60

@@ -9,16 +9,7 @@ LINK=12000000
 LIMITS=/sys/class/net/eth0/queues/tx-0/byte_queue_limits
 BOTH="tcp=4 homa=4 short=100 tcpshort=100"
 
-i=1
-for ns in a b; do
-	ip netns add $ns
-	ip link set eth$((i - 1)) netns $ns
-	[ $ns = b ] && ip -n b link set eth1 name eth0
-	ip -n $ns link set lo up
-	ip -n $ns addr add 10.1.0.$i/24 dev eth0
-	ip -n $ns link set eth0 up
-	i=$((i + 1))
-done
+cards a b
 neighbours a b 10.1.0
 patient a b
 background b share serve 4000

@@ -114,6 +114,21 @@ patient() {
 	done
 }
 
+# cards A B: two namespaces with a virtio card each, eth0 and eth1 of the guest, both then eth0;
+# addresses 10.1.0.1 and .2
+cards() {
+	i=1
+	for ns in "$1" "$2"; do
+		ip netns add "$ns"
+		ip link set eth$((i - 1)) netns "$ns"
+		[ $i = 2 ] && ip -n "$ns" link set eth1 name eth0
+		ip -n "$ns" link set lo up
+		ip -n "$ns" addr add "10.1.0.$i/24" dev eth0
+		ip -n "$ns" link set eth0 up
+		i=$((i + 1))
+	done
+}
+
 # pair A B [SUBNET]: two namespaces on a veth pair, addresses 10.SUBNET.0.1, .2, fdSUBNET::1, ::2
 pair() {
 	subnet=${3:-1}
