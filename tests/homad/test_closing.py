@@ -14,9 +14,9 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
-from attachtool import Client, request
+from attachtool import ATTACH, BIND, Client, request
 from homad import Host, needs_homad, needs_root, two_hosts
-from netns import eventually
+from netns import Process, eventually
 from streamtool import STREAM_LISTEN, STREAM_SHARE
 from test_attach import attach_as
 from test_tcp_hostile import SMALL, attached, bound, inside, listen_with
@@ -163,7 +163,7 @@ def test_a_socket_that_lingers(deed: Deed, hosts: tuple[Host, Host]) -> None:
 NEVER_CLOSED = """
 import ctypes, os, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
-place, path, packet, count = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3]), int(sys.argv[4])
+place, path, packet, count, talk = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 try:
     fuse = os.open("/dev/fuse", os.O_RDWR)
 except OSError as error:
@@ -199,35 +199,78 @@ if not os.fork():
     file = os.open(place, os.O_RDONLY)
     os.close(fuse)
     os.setresuid(1001, 1001, 1001)
-    heard = 0
-    for _ in range(count):
-        client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        client.settimeout(30)
-        client.connect(path)
-        try:
-            socket.send_fds(client, [packet], [file])
-            heard += client.recv(4096) != b""
-        except ConnectionError:
-            pass
-    print("heard", heard, flush=True)
+    exec(talk)
     os._exit(0)
 serve()
 """
 
 
+# Connections that do not attach pass it, one after the other.
+STRANGERS = """
+heard = 0
+for _ in range(count):
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    client.settimeout(30)
+    client.connect(path)
+    try:
+        socket.send_fds(client, [packet], [file])
+        heard += client.recv(4096) != b""
+    except ConnectionError:
+        pass
+print("heard", heard, flush=True)
+"""
+
+# An attachment passes it with each request, and says how many are answered until there are no more answers for two
+# seconds; then how many are in the end.
+ATTACHMENT = """
+client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+client.connect(path)
+client.send(bytes.fromhex(sys.argv[6]))
+client.recv(4096)
+for _ in range(count):
+    socket.send_fds(client, [packet], [file])
+heard = 0
+for seconds in (2, 30):
+    client.settimeout(seconds)
+    try:
+        while heard < count and client.recv(4096):
+            heard += 1
+    except (TimeoutError, ConnectionError):
+        pass
+    print("heard", heard, flush=True)
+"""
+
+
+def never_closed(host: Host, folder: Path, op: int, count: int, *talk: str) -> Process:
+    """The program, which has said nothing yet."""
+    place = folder / "file"
+    place.touch()
+    words = [
+        sys.executable,
+        "-c",
+        NEVER_CLOSED,
+        place,
+        host.homad.socket,
+        request(op, 1).hex(),
+        count,
+    ]
+    return host.space.start([str(word) for word in (*words, *talk)])
+
+
+def heard(program: Process) -> int:
+    """How many requests were answered."""
+    said = program.line(60)
+    if said.startswith("no"):
+        pytest.skip(f"no file system of a program's own here: {said}")
+    return int(said.removeprefix("heard "))
+
+
 def test_a_file_whose_close_is_never_answered(hosts: tuple[Host, Host], tmp_path: Path) -> None:
     """Others go on. The user is heard until some of these are there, and again when they have gone."""
     host, count = hosts[0], 60
-    place = tmp_path / "file"
-    place.touch()
-    packet = request(STREAM_LISTEN, 1).hex()
-    words = [sys.executable, "-c", NEVER_CLOSED, place, host.homad.socket, packet, count]
-    program = host.space.start([str(word) for word in words])
+    program = never_closed(host, tmp_path, STREAM_LISTEN, count, STRANGERS)
     try:
-        said = program.line()
-        if said.startswith("no"):
-            pytest.skip(f"no file system of a program's own here: {said}")
-        assert 4 <= int(said.removeprefix("heard ")) < count - 20, said
+        assert 4 <= heard(program) < count - 20
         with Client(host.homad.socket) as other:
             other.attach()
     finally:
@@ -243,3 +286,15 @@ def test_a_file_whose_close_is_never_answered(hosts: tuple[Host, Host], tmp_path
         return True
 
     eventually(is_heard)
+
+
+def test_an_attachment_that_passes_such_files(hosts: tuple[Host, Host], tmp_path: Path) -> None:
+    """Its requests wait until the files have gone. It is not ended."""
+    attach = request(ATTACH, 131072).hex()
+    program = never_closed(hosts[0], tmp_path, BIND, 40, ATTACHMENT, attach)
+    try:
+        assert 4 <= heard(program) < 20
+        program.send_signal(signal.SIGKILL)
+        assert heard(program) == 40
+    finally:
+        program.stop()
