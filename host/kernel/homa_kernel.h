@@ -397,11 +397,6 @@ static inline void homak_dev_look(struct homak_dev *hdev)
 	schedule_work(&hdev->measure);
 }
 
-/* ---- lower.c ---- */
-
-/** homak_lower() - returns the device by which packets leave that go to @dev: the one below it,
- *  or @dev itself. RCU read side. */
-struct net_device *homak_lower(struct net_device *dev);
 /** homak_dev_init() - registers the notifier of devices that come, change and go. */
 int homak_dev_init(void);
 void homak_dev_exit(void);
@@ -411,6 +406,12 @@ void homak_devs_free(struct homak_net *hnet);
 /** homak_devs_derive() - has the values of all links computed anew, a little later, because
  *  settings have changed. */
 void homak_devs_derive(struct homak_net *hnet);
+
+/* ---- lower.c ---- */
+
+/** homak_lower() - returns the device by which packets leave that go to @dev: the one below it,
+ *  or @dev itself. RCU read side. */
+struct net_device *homak_lower(struct net_device *dev);
 
 /* ---- tx.c, route.c: packets out ---- */
 

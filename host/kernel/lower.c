@@ -21,8 +21,8 @@
 
 #include "homa_kernel.h"
 
-#define HOMAK_LOWER_DEPTH \
-	8 /* devices above each other, which is the kernel's limit, too */
+/* The most devices above each other, which is the kernel's limit, too. */
+#define HOMAK_LOWER_DEPTH 8
 
 /* Returns the only device directly below @dev; NULL: there is none, or there are several. */
 static struct net_device *homak_lower_only(struct net_device *dev)

@@ -165,9 +165,9 @@ static bool offered(struct homa_streams *ctx,
 	__atomic_store_n(&listener->offered, any, __ATOMIC_RELEASE);
 	if (any)
 		homa_stream_add_news(listener);
+	/* What comes unasked is no answer: that is still to come. */
 	else if (!event->slot)
-		listener->asked =
-			false; /* otherwise the answer is still to come */
+		listener->asked = false;
 	return true;
 }
 
