@@ -7,8 +7,8 @@
  * only if its slice would end before that of the thread that runs. With the usual slice of about
  * 3 ms an RPC beside busy programs may wait for 1 to 3 ms; with one of 100 us for about half of
  * that (measured in docs/tcp.md). A slice says only how long a thread may run at a time: its
- * share of the processor stays what it was, and no privilege is needed. Linux takes it into account from 6.12 on; before that it has no
- * effect.
+ * share of the processor stays what it was, and no privilege is needed. Linux takes it into
+ * account from 6.12 on; before that it has no effect.
  */
 #ifndef HOMA_SLICE_H
 #define HOMA_SLICE_H
