@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import signal
 import sys
 
@@ -82,6 +83,20 @@ def test_ports__exhausted_and_free_again() -> None:
         other = a.run([MANY, "churn", b.v4, PORT + 1, 60, 60])
         assert f"error {errno.ECONNREFUSED} " in other.stdout
         client.stop()
+        server.stop()
+
+
+def test_ports__leave_descriptors_to_new_clients() -> None:
+    """homad has a descriptor for each port. However many are wanted, programs can attach."""
+    with two_hosts(with_settings()) as (a, b):
+        resource.prlimit(a.homad.pid, resource.RLIMIT_NOFILE, (900, 900))
+        server = kernel_server(b)
+        opened, failed, error = churn(a, b.v4, 1500, 1000)
+        assert opened + failed == 1500 and failed and error == errno.EADDRNOTAVAIL
+        assert "fewer ports than tcp.ports" in a.homad.log()
+        # Nobody listens there, which homad says to a program that has attached since.
+        other = a.run([MANY, "churn", b.v4, PORT + 1, 10, 1])
+        assert f"error {errno.ECONNREFUSED} " in other.stdout, other
         server.stop()
 
 

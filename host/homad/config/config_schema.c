@@ -118,7 +118,7 @@ const struct homad_setting homad_settings[] = {
 	NUMBER("tcp.connections", tcp_connections, 64, 1048576, false,
 	       "TCP connections of all, half-open and closing ones included"),
 	NUMBER("tcp.ports", tcp_ports, 1, 60000, false,
-	       "most local ports for TCP connections that applications open, taken from the kernel's as they are needed; as many may go to one peer's port"),
+	       "most local ports for TCP connections that applications open, taken from the kernel's as they are needed; as many may go to one peer's port, and each needs a descriptor, of which a quarter stay for programs that attach"),
 	CHOICE("tcp.congestion", tcp_cc, tcp_cc, false,
 	       "how TCP answers to loss and marks; dctcp and dctcp-rate are for networks whose switches mark early"),
 	NUMBER("tcp.share", tcp_share, 1, 99, true,

@@ -481,9 +481,9 @@ int homad_app_keep(struct homad_app *app)
 	return 0;
 }
 
-/* Must this descriptor be left to new clients? Descriptors are given out from the lowest
- * on, and a quarter of them is for clients that attach. */
-static bool is_for_others(int fd)
+/* Descriptors are given out from the lowest on, and a quarter of them is for clients that
+ * attach. */
+bool homad_fd_is_for_others(int fd)
 {
 	struct rlimit limit;
 
@@ -495,7 +495,7 @@ void homad_app_keep_fd(int *place, int fd)
 {
 	close_fd(*place);
 	*place = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (*place < 0 || !is_for_others(*place))
+	if (*place < 0 || !homad_fd_is_for_others(*place))
 		return;
 	close(*place);
 	*place = -1;

@@ -164,6 +164,9 @@ int homad_app_wires(struct homad_app *app, int *fds);
  * handed over; 0 or -ENOMEM.
  */
 int homad_app_keep(struct homad_app *app);
+/** homad_fd_is_for_others() - must this descriptor be closed again, because it is one of the last,
+ *  which are for clients that attach? */
+bool homad_fd_is_for_others(int fd);
 /** homad_app_keep_fd() - keep @fd in @place of homad_attachment.kept; -1 there: homad has too few
  *  descriptors left. */
 void homad_app_keep_fd(int *place, int fd);

@@ -123,6 +123,10 @@ static void get_ports(struct homad_work *work)
 	for (ports->num_got = 0; ports->num_got < ports->wanted;
 	     ports->num_got++) {
 		fd = bind_any(&ports->choice, &ports->got[ports->num_got]);
+		if (fd >= 0 && homad_fd_is_for_others(fd)) {
+			close(fd);
+			fd = -EMFILE;
+		}
 		if (fd < 0) {
 			ports->rc = fd;
 			return;
