@@ -126,6 +126,8 @@ def _time() -> list[Flag]:
              "as long as the workload needs (docs/simulator.md)", "0 (W1) to 800ms (W5)", g),
         Flag("abort-unstable", "flag", "end when the network clearly cannot carry the load", "", g),
         Flag("against-oracle", "flag", "a load is carried if the backlog grows no faster than the oracle's", "", g),
+        Flag("stop-growth", "fraction", "with --against-oracle: end after a third of the measured time if the backlog grew by more than "
+             "this share of what is offered, itself and above the oracle's", "never", g, low=0, high=10),
     ]  # fmt: skip
 
 

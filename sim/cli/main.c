@@ -128,6 +128,7 @@ static bool ask_oracle(const struct sim_options *o, const struct sim_config *cfg
 		}
 		sim_traffic_finish(sim);
 		known->reference.samples = sim->stats->samples;
+		known->reference.offered = sim_traffic_offered(sim);
 		memcpy(known->reference.backlog, sim->stats->backlog,
 		       sizeof(known->reference.backlog));
 	}
@@ -179,6 +180,7 @@ static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size
 		goto out;
 	*usage = false;
 	sim->traffic->abort_unstable = o->abort_unstable;
+	sim->traffic->stop_growth = o->stop_growth;
 	if (known.rest.count)
 		sim_traffic_begin_with(sim, &known.rest);
 	if (o->against_oracle)

@@ -203,6 +203,8 @@ static int check_times(struct sim_options *o, char *err, size_t errlen)
 	if (o->warm_start && (cfg->arrivals[0] || cfg->rpc || !(cfg->load > 0)))
 		return wrong(err, errlen,
 			     "--warm-start is for --mode oneway with a --workload and a --load");
+	if (o->stop_growth > 0 && !o->against_oracle)
+		return wrong(err, errlen, "--stop-growth needs --against-oracle");
 	if (o->trace_until && o->trace_until <= o->trace_from)
 		return wrong(err, errlen, "--trace-until must be later than --trace-from");
 	if ((o->trace_from || o->trace_until) && !o->trace && !o->pcap)

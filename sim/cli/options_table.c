@@ -209,6 +209,14 @@ static int set_load(struct sim_options *o, const char *arg, ERR)
 	return 0;
 }
 
+static int set_stop_growth(struct sim_options *o, const char *arg, ERR)
+{
+	if (!sim_parse_real(arg, 0, 10, &o->stop_growth))
+		return complain(err, errlen, "stop-growth", arg,
+				"a number from 0 to 10, such as 0.04");
+	return 0;
+}
+
 static int set_seed(struct sim_options *o, const char *arg, ERR)
 {
 	if (!sim_parse_number(arg, 1ull << 53, &o->cfg.seed))
@@ -472,6 +480,9 @@ const struct sim_flag sim_flags[] = {
 	{ "against-oracle", NULL,
 	  "run the oracle first; stable: the backlog grows no faster than its",
 	  set_against },
+	{ "stop-growth", "F",
+	  "end after a third if the backlog grew by more, itself and above the oracle's",
+	  set_stop_growth },
 	{ "NETWORK", NULL, NULL, NULL },
 	{ "topology", "NAME", "one-switch, leaf-spine or fat-tree (leaf-spine)",
 	  set_topology },

@@ -26,6 +26,8 @@
  * @progress: descriptor to which progress lines are written, or -1.
  * @quiet, @list, @help, @version: flags of the same names were given.
  * @abort_unstable, @against_oracle: flags of the same names were given.
+ * @stop_growth: growth of the backlog in the first third of the window above which the run
+ *	ends, share of what is offered; 0: it goes on.
  * @warm_start: simulated time that the oracle runs before, whose unfinished messages the
  *	run begins with, ps; 0: it does not.
  * @hosts: value of --hosts while options are read; 0: not given.
@@ -40,6 +42,7 @@ struct sim_options {
 	int progress;
 	bool quiet, list, help, version;
 	bool abort_unstable, against_oracle;
+	double stop_growth;
 	u64 warm_start;
 	/* used only while options are read */
 	u32 hosts, per_rack;

@@ -343,6 +343,8 @@ static void add_backlog(cJSON *json, const struct sim *sim)
 	if (sim->stats->reference) {
 		homa_json_round(item, "excess_share",
 				share(sim->stats->excess.growth, offered), 5);
+		homa_json_round(item, "offered_gbps",
+				sim->stats->reference->offered * 8e-9, 6);
 		homa_json_round(item, "interval_s", (double)sim->stats->sample_ps / SIM_S,
 				9);
 		add_samples(item, "samples", sim->stats->backlog, sim->stats->samples);

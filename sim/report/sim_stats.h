@@ -20,6 +20,7 @@
 #define SIM_BINS_PER_DECILE (SIM_BINS / HOMA_DECILES)
 #define SIM_SLOWDOWN_SCALE 1000 /* slowdowns count in 1/1000, as in homa-bench */
 #define SIM_SAMPLES 250		/* samples of the backlog in the window */
+#define SIM_FIRST_WINDOW 83	/* samples in its first third */
 
 struct sim_causes;
 
@@ -85,10 +86,12 @@ struct sim_trend {
  * struct sim_reference - the oracle's backlog in the same window under the same
  * messages, which is no protocol's fault
  * @samples: number of samples.
+ * @offered: payload that was created in the window, bytes a second.
  * @backlog: the samples, bytes.
  */
 struct sim_reference {
 	u32 samples;
+	double offered;
 	double backlog[SIM_SAMPLES];
 };
 

@@ -16,8 +16,6 @@
 #include "sim_transport.h"
 
 #define INCAST_STREAM (3ull << 40)
-#define UNSTABLE_AFTER (SIM_SAMPLES / 4)
-#define UNSTABLE_SHARE 0.08
 
 /* struct traffic_source - a host's stream of messages; @next is created when @ev happens */
 struct traffic_source {
@@ -370,30 +368,12 @@ static void window_closes(struct sim *sim, struct sim_event *ev)
 	check_done(sim);
 }
 
-/* Does the protocol fall behind by so much that the rest of the window cannot make up for
- * it? */
-static bool hopeless(const struct sim *sim)
-{
-	const struct sim_traffic *t = sim->traffic;
-	double seconds = (double)(sim->now - t->opened_at) / SIM_S;
-	double offered = (double)t->offered.payload / seconds;
-	struct sim_trend trend;
-
-	if (sim->stats->samples < UNSTABLE_AFTER)
-		return false;
-	if (t->load.wire_load > 1)
-		return true;
-	sim_stats_trend(sim->stats, sim->stats->reference, &trend);
-	return trend.growth > UNSTABLE_SHARE * offered &&
-	       (sim->stats->reference || trend.end > 2 * trend.start);
-}
-
 static void sample(struct sim *sim, struct sim_event *ev)
 {
 	struct sim_traffic *t = sim->traffic;
 
 	sim_stats_sample(sim, t->backlog);
-	if (t->abort_unstable && hopeless(sim)) {
+	if (sim_traffic_ends_early(sim)) {
 		t->aborted = true;
 		close_window(sim);
 		sim->stop = true;

@@ -158,7 +158,10 @@ struct sim_bytes {
  * @calm: nothing more is created.
  * @late: the time to drain is over.
  * @abort_unstable: the run ends when the backlog grows too fast; the caller sets it.
- * @aborted: the run ended for that reason.
+ * @stop_growth: the run ends after the first third of the window if the backlog has grown
+ *	by more than this share of what is offered, and so has what it is more than the
+ *	oracle's; 0: it goes on. The caller sets it.
+ * @aborted: the run ended for one of these reasons.
  * @error: positive errno that ended the run; 0: none did.
  */
 struct sim_traffic {
@@ -180,7 +183,9 @@ struct sim_traffic {
 	u16 *incast_hosts;
 	u64 opened_at, closed_at, end_at;
 	bool opened, closed, calm, late;
-	bool abort_unstable, aborted;
+	bool abort_unstable;
+	double stop_growth;
+	bool aborted;
 	int error;
 };
 
@@ -195,6 +200,9 @@ int sim_traffic_rest(const struct sim *sim, struct sim_rest *rest);
 /** sim_traffic_finish() - close the window, and count what is not over, after SIGINT or at the
  *  end of the run */
 void sim_traffic_finish(struct sim *sim);
+/** sim_traffic_offered() - return the payload created in the window that has closed, bytes a
+ *  second; 0: none has */
+double sim_traffic_offered(const struct sim *sim);
 void sim_traffic_free(struct sim *sim);
 
 #endif

@@ -27,6 +27,8 @@ static inline u32 sim_response_bytes(const struct sim_config *cfg, u32 request)
 	return cfg->response ? cfg->response : request;
 }
 
+/** sim_traffic_ends_early() - tell after a sample whether the run may end with it */
+bool sim_traffic_ends_early(const struct sim *sim);
 /** sim_traffic_message() - create a message (RPC) now */
 void sim_traffic_message(struct sim *sim, u32 src, u32 dst, u32 length, float quantile,
 			 bool incast);

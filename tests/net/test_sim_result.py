@@ -151,6 +151,27 @@ def test_abort_unstable__ends_early() -> None:
     assert report["time"]["window_s"] < 0.02
 
 
+def test_stop_growth__the_third_that_is_left_is_that_of_a_whole_run() -> None:
+    """Sample by sample, with what is offered in the whole window."""
+    words = ["--workload", "w2", "--measure", "5ms", "--warmup", "1ms", "--drain", "0ms"]
+    words += ["--topology", "one-switch", "--hosts", "8", "--against-oracle"]
+    whole, stopped = (
+        result("--load", "0.9", "--loss", "0.1", *words, "--stop-growth", limit)
+        for limit in ("0", "0.04")
+    )
+    ours, theirs = stopped["sim"]["backlog"], whole["sim"]["backlog"]
+    assert ours["aborted"] and not theirs["aborted"]
+    assert len(ours["samples"]) == 83 and len(theirs["samples"]) == 250
+    assert ours["samples"] == theirs["samples"][:83] and ours["reference"] == theirs["reference"]
+    assert ours["offered_gbps"] == theirs["offered_gbps"] == whole["throughput"]["offered_gbps"]
+    # A load that is carried is run to the end, with the same result.
+    calm = [result("--load", "0.3", *words, "--stop-growth", limit) for limit in ("0", "0.04")]
+    assert calm[0]["sim"]["digest"] == calm[1]["sim"]["digest"]
+    assert not calm[1]["sim"]["backlog"]["aborted"]
+    refused = sim("--stop-growth", "0.04")
+    assert refused.returncode == 2 and "--against-oracle" in refused.stderr
+
+
 def test_warm_start__the_network_is_busy_from_the_beginning() -> None:
     words = [
         "--workload",

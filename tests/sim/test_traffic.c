@@ -372,10 +372,7 @@ static double growth(struct sim_config *cfg, double load)
 
 	cfg->load = load;
 	sim = run(cfg);
-	share = sim_stats_growth(sim->stats,
-				 (double)sim->traffic->offered.payload * SIM_S /
-					 (double)(sim->traffic->closed_at -
-						  sim->traffic->opened_at));
+	share = sim_stats_growth(sim->stats, sim_traffic_offered(sim));
 	end(sim);
 	return share;
 }
@@ -395,29 +392,6 @@ static void backlog__grows_if_the_load_is_too_much(void **state)
 	/* What comes in beyond 50 % piles up. */
 	assert_true(fabs(growth(&cfg, 0.55) * 0.55 / 0.05 - 1) < 0.2);
 	assert_true(fabs(growth(&cfg, 0.8) * 0.8 / 0.3 - 1) < 0.1);
-}
-
-static void abort_unstable__ends_early(void **state)
-{
-	struct sim_config cfg;
-	struct sim *sim;
-
-	(void)state;
-	base(&cfg);
-	strcpy(cfg.workload, "fixed:1000");
-	pipe_settings.percent = 50;
-	sim = begin(&cfg);
-	sim->traffic->abort_unstable = true;
-	sim_run(sim, SIM_S);
-	assert_true(sim->traffic->aborted);
-	assert_true(sim->now < 6 * SIM_MS);
-	end(sim);
-	pipe_settings.percent = 100;
-	sim = begin(&cfg);
-	sim->traffic->abort_unstable = true;
-	sim_run(sim, SIM_S);
-	assert_false(sim->traffic->aborted);
-	end(sim);
 }
 
 /* ---- incast ---- */
@@ -584,7 +558,6 @@ int main(void)
 		cmocka_unit_test(rest__begins_the_next_run),
 		cmocka_unit_test(seed__same_messages_however_the_run_is_cut),
 		cmocka_unit_test(backlog__grows_if_the_load_is_too_much),
-		cmocka_unit_test(abort_unstable__ends_early),
 		cmocka_unit_test(incast__all_to_one_at_once),
 		cmocka_unit_test(recording__played_as_written),
 		cmocka_unit_test(recording__answered_by_as_many_bytes_as_asked),
