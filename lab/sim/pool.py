@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from lab.errors import LabError
-from lab.sim import program
+from lab.sim import program, sustain
 from lab.sim import spec as specs
 from lab.sim.progress import Board
 from lab.sim.spec import Spec
@@ -97,7 +97,8 @@ class Lab:
     """A store with something that fills it; what figures and sweeps ask for results.
 
     `problems` are the runs that failed, in words. `fresh` and `found` count runs made now and
-    runs that were there already.
+    runs that were there already. With `only_finished` none is made, and `missing` counts those that
+    were not there.
     """
 
     store: Store
@@ -106,6 +107,8 @@ class Lab:
     problems: list[str] = field(default_factory=list)
     fresh: int = 0
     found: int = 0
+    only_finished: bool = False
+    missing: int = 0
 
     def results(self, wanted: list[Spec]) -> list[dict | None]:
         """The result of each spec, in order; None where the run failed (see problems)."""
@@ -116,15 +119,34 @@ class Lab:
         for name, spec in zip(names, plan, strict=True):
             if name in known or name in todo:
                 continue
-            if (result := self.store.get(spec)) is not None:
+            if (result := self._there(spec)) is not None:
                 known[name] = result
                 self.found += 1
             else:
                 todo[name] = spec
-        if todo:
+        if todo and self.only_finished:
+            self.missing += len(todo)
+            known.update(dict.fromkeys(todo))
+        elif todo:
             with self.store.lock():
                 known.update(self._make(list(todo), list(todo.values())))
         return [known[name] for name in names]
+
+    def _there(self, spec: Spec) -> dict | None:
+        """A finished run that says what `spec` asks for.
+
+        A run that might have been stopped and was not is the same run as one that could not be;
+        and one that went to its end serves whoever wanted it only as far as it decides something.
+        """
+        if (result := self.store.get(spec)) is not None:
+            return result
+        if "stop-growth" in spec:
+            return self.store.get({k: v for k, v in spec.items() if k != "stop-growth"})
+        if spec.get("against-oracle") != "true":
+            return None
+        stopping = {**spec, "stop-growth": sustain.STOP_GROWTH}
+        result = self.store.get(specs.normal(stopping))
+        return None if result is None or sustain.stopped(result) else result
 
     def _make(self, names: list[str], todo: list[Spec]) -> dict[str, dict | None]:
         made: dict[str, dict | None] = dict.fromkeys(names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Whether a load is sustained, from series that are known, and the search for the knee."""
+"""Whether a load is sustained, from series that are known."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 
 from lab.sim import sustain
 from lab.sim.stats import Stat
-from lab.sim.sustain import Knee, Verdict
+from lab.sim.sustain import Verdict
 
 INTERVAL, OFFERED = 0.001, 1e9  # seconds between samples; bytes a second
 
@@ -26,6 +26,14 @@ def run(growth, noise: float = 0.0, seed: int = 1, count: int = 300) -> dict:
         ours.append(level + extra + rng.gauss(0, noise) * OFFERED * INTERVAL)
     backlog = {"interval_s": INTERVAL, "samples": ours, "reference": theirs}
     return {"sim": {"backlog": backlog}, "throughput": {"offered_gbps": OFFERED * 8 / 1e9}}
+
+
+def stopped(whole: dict, count: int = 100) -> dict:
+    """The same run, ended after `count` of its samples; meanwhile something else was offered."""
+    backlog = dict(whole["sim"]["backlog"])
+    backlog |= {"samples": backlog["samples"][:count], "aborted": True}
+    backlog["offered_gbps"] = whole["throughput"]["offered_gbps"]
+    return {"sim": {"backlog": backlog}, "throughput": {"offered_gbps": 3.0}}
 
 
 def steady(share: float):
@@ -59,9 +67,17 @@ def test_growth__unknown() -> None:
         {"sim": {"backlog": {"samples": [1, 2, 3]}}},
     ):
         assert sustain.growth(broken, (0, 1)) is None
-    ended = run(steady(0))
-    ended["sim"]["backlog"]["aborted"] = True
-    assert sustain.growth(ended, (0, 1)) is None
+    ended = stopped(run(steady(0)), count=90)
+    assert sustain.growth(ended, (0, 1 / 3)) is None and sustain.growth(ended, (0, 1)) is None
+
+
+def test_growth__of_a_run_that_was_stopped_is_that_of_the_whole_one() -> None:
+    whole = run(steady(0.2), 0.3)
+    short = stopped(whole)
+    for own in (False, True):
+        first, second = sustain.WINDOWS
+        assert sustain.growth(short, first, own) == sustain.growth(whole, first, own) is not None
+        assert sustain.growth(short, second, own) is None
 
 
 @pytest.mark.parametrize(
@@ -110,42 +126,52 @@ def test_verdict__an_oracle_that_falls_behind_is_no_reference() -> None:
         assert sustain.judge(runs).sustained is verdict
 
 
-def fixed(value: float, half: float = 0.001) -> Verdict:
-    return Verdict((Stat(value, half, 3), Stat(value, half, 3)))
+def own(share: float, excess: float, seed: int) -> dict:
+    """A run whose own backlog grows by `share`, and by `excess` above the oracle's."""
+    one = run(steady(0), seed=seed)
+    step = OFFERED * INTERVAL
+    backlog = one["sim"]["backlog"]
+    backlog["samples"] = [share * step * n for n in range(300)]
+    backlog["reference"] = [(share - excess) * step * n for n in range(300)]
+    return one
 
 
-def test_knee__finds_it_to_a_step() -> None:
-    for place in (0.41, 0.55, 0.63, 0.89, 0.99):
-        asked = []
-
-        def results(wanted: list, place=place, asked=asked) -> dict:
-            asked.extend(wanted)
-            return {
-                (case, load): [
-                    run(steady(0.0 if load <= place else 0.5), 0.01, seed) for seed in range(3)
-                ]
-                for case, load in wanted
-            }  # fmt: skip
-
-        knees, found = sustain.search(["a"], (0.4, 0.6, 0.8, 1.0), 0.01, results)
-        assert (
-            knees["a"].highest == pytest.approx(place, abs=0.0101) and knees["a"].highest <= place
-        )
-        assert len(asked) == len(set(asked)) == len(found) <= 10
+def test_verdict__stopped_runs_say_no_or_nothing() -> None:
+    """No only if it is no whichever backlog the second window would have had judged."""
+    for share, excess, verdict in ((0.3, 0.3, False), (0.3, 0.0, None), (0.0, 0.3, None)):
+        runs = [stopped(own(share, excess, seed)) for seed in range(3)]
+        found = sustain.judge(runs)
+        assert found.short and found.sustained is verdict, (share, excess)
+        assert found.shown is found.windows[0]
+    # One that went to its end does not make a second window of the others.
+    runs[0] = own(0.3, 0.3, 0)
+    assert sustain.judge(runs).sustained is None
 
 
-def test_knee__undecided_loads() -> None:
-    """Below a sustained load they count for nothing; above it they bound the search."""
-    unsure = fixed(0.01, 0.02)
-    knee = Knee({0.4: unsure, 0.7: fixed(0.001), 0.9: unsure, 1.0: fixed(0.2)}, 0.05)
-    assert knee.highest == 0.7 and knee.next() == pytest.approx(0.8)
-    assert Knee({0.4: unsure, 0.7: fixed(0.2)}, 0.05).highest is None
-    assert Knee({0.4: unsure}, 0.05).next() is None
-    assert not Knee({0.4: unsure, 0.7: fixed(0.2)}, 0.05).known
-    assert Knee({0.4: fixed(0.1)}, 0.05).known and Knee({0.4: unsure, 0.7: fixed(0.0)}, 0.05).known
-    assert Knee({0.4: fixed(0.0), 0.5: fixed(0.3), 0.6: fixed(0.0)}, 0.05).highest == 0.4
+@pytest.mark.parametrize("seed", range(20))
+def test_verdict__of_stopped_runs_is_never_another_than_that_of_whole_ones(seed: int) -> None:
+    rng = random.Random(seed)
+    runs = []
+    for n in range(5):
+        late, early = rng.uniform(-0.3, 0.3), rng.uniform(-0.02, 0.3)
+        whole = run(lambda t, a=early, b=late: a if t < 0.1 else b, 0.1, n)
+        growths = [sustain.growth(whole, sustain.WINDOWS[0], alone) for alone in (False, True)]
+        runs.append((whole, min(growths) > sustain.STOP_GROWTH))
+    short = sustain.judge(stopped(r) if stop else r for r, stop in runs)
+    whole = sustain.judge(r for r, _ in runs)
+    if short.short and short.sustained is not None:
+        assert short.sustained is whole.sustained is False
 
 
-def test_knee__all_sustained() -> None:
-    knee = Knee({0.5: fixed(0.0), 1.0: fixed(0.0)}, 0.05)
-    assert knee.highest == 1.0 and knee.next() is None
+def test_verdict__early_ones_need_wider_intervals() -> None:
+    def verdict(half: float, stretch: float) -> bool | None:
+        window = Stat(0.002, half, 3)
+        return Verdict((window, window), (window, window), stretch).sustained
+
+    assert verdict(0.003, 1.0) is True and verdict(0.003, sustain.EARLY) is True
+    assert verdict(0.005, 1.0) is True and verdict(0.005, sustain.EARLY) is None
+    # Student's t of two degrees of freedom: 99 % to 95 %.
+    assert pytest.approx(9.925 / 4.303) == sustain.EARLY
+    assert sustain.judge([run(steady(0), seed=n) for n in range(3)], sustain.EARLY).how() == (
+        "3 seeds, 99 %"
+    )

@@ -17,6 +17,7 @@ from lab import provenance
 from lab.errors import LabError
 from lab.sim import compare, draw, tails
 from lab.sim.compare import Row
+from lab.sim.knee import Plan
 from lab.sim.pool import Lab
 from lab.sim.spec import Spec, merge
 from lab.sim.stats import Stat, stat
@@ -64,13 +65,17 @@ _LIMIT_RACKS = 3
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says about a figure; `scale` multiplies simulated times."""
+    """What the command line says about a figure; `scale` multiplies simulated times.
+
+    `guesses`: where searches for the highest load begin, by "homa.w4", if not at 80 %.
+    """
 
     quick: bool = False
     seeds: int = 0
     headers: str = "sigcomm18"
     scale: float = 1.0
     protocols: tuple[str, ...] = ()
+    guesses: dict[str, float] = field(default_factory=dict)
 
     def seed_list(self) -> list[int]:
         """1 to the number of seeds: three if quick, else five, unless told."""
@@ -90,13 +95,9 @@ class Options:
         flags = self._times(*(_QUICK_LIMIT if self.quick else _FULL_LIMIT)[workload], 0)
         return merge(flags, {"racks": _LIMIT_RACKS, "against-oracle": True})
 
-    def limit_loads(self) -> tuple[float, ...]:
-        """Offered loads that the search for the highest one begins with."""
-        return (0.4, 0.7, 1.0) if self.quick else (0.4, 0.6, 0.8, 1.0)
-
-    def limit_step(self) -> float:
-        """How closely the highest load is searched."""
-        return 0.05 if self.quick else 0.01
+    def limit_plan(self) -> Plan:
+        """Which loads the search for the highest one may try."""
+        return Plan(0.4, 1.0, 0.05, 0.1) if self.quick else Plan(0.4, 1.0, 0.01, 0.04)
 
     def limit_hosts(self) -> int:
         """Hosts in the network of such a run."""
@@ -128,11 +129,17 @@ class Output:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure by its name; `compute` does the work."""
+    """A figure by its name; `compute` does the work.
+
+    `rule` names the definition of its numbers; results of another rule do not stand beside them.
+    `partial`: it can be made of the runs that are finished, and says what is not measured yet.
+    """
 
     name: str
     title: str
     compute: Callable[[Lab, Options], Output]
+    rule: str = "1"
+    partial: bool = False
 
 
 def sigcomm(workload: str, load: float, options: Options, **more: object) -> Spec:
@@ -157,7 +164,9 @@ class Points:
         self._found: dict[object, list[dict]] = {}
         for index, key in enumerate(specs):
             part = found[index * len(seeds) : (index + 1) * len(seeds)]
-            self._found[key] = [result for result in part if result]
+            # Of a point with missing runs nothing is said: fewer seeds were another sample.
+            whole = not lab.only_finished or all(part)
+            self._found[key] = [result for result in part if result] if whole else []
 
     def __getitem__(self, key: object) -> list[dict]:
         return self._found.get(key, [])
@@ -259,6 +268,7 @@ def document(figure: Figure, output: Output, options: Options) -> dict[str, obje
     judged = [row for row in output.rows if row.met is not None]
     return {
         "figure": figure.name,
+        "rule": figure.rule,
         "title": output.title,
         "quick": options.quick,
         "seeds": len(options.seed_list()),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.sim import draw, sustain
 from lab.sim.figures.base import WORKLOADS, Options, finish, network_words
-from lab.sim.sustain import Knee
+from lab.sim.knee import Knee
 
 _LOWEST, _HIGHEST = -5.0, 30.0  # % of what is offered; beyond, points stand at the edge
 
@@ -44,11 +44,11 @@ def _panel(panel, workload: str, protocols: list, knees: dict[object, Knee]) -> 
         shown = [
             (100 * load, verdict)
             for load, verdict in sorted(knee.tried.items())
-            if verdict.judged[-1] is not None
+            if verdict.shown is not None
         ]
         color = draw.COLORS[base]
-        ys = [min(_HIGHEST, 100 * v.judged[-1].mean) for _, v in shown]
-        errors = [100 * (v.judged[-1].half or 0) for _, v in shown]
+        ys = [min(_HIGHEST, 100 * v.shown.mean) for _, v in shown]
+        errors = [100 * (v.shown.half or 0) for _, v in shown]
         panel.errorbar(
             [x for x, _ in shown], ys, yerr=errors, color=color, linewidth=1.5,
             elinewidth=0.8, capsize=2, label=title, linestyle="-" if key == base else "--",

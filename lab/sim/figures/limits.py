@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.sim import compare, draw, program, sustain
@@ -19,11 +20,13 @@ from lab.sim.figures.base import (
     network_words,
     sigcomm,
 )
+from lab.sim import knee as searching
+from lab.sim.knee import Knee
 from lab.sim.pool import Lab
+from lab.sim.probe import Prober
 from lab.sim.published import published
 from lab.sim.spec import Spec, merge
 from lab.sim.stats import Stat, stat
-from lab.sim.sustain import Knee
 from lab.sim.sweep import pick
 
 PROTOCOLS = ("homa", "pfabric", "phost", "pias", "ndp")
@@ -46,7 +49,7 @@ class Found:
     def use(self, case: object, what: str) -> Stat | None:
         """Percent of the receivers' links at the highest load: "application", "once", "total"."""
         load = self.knees[case].highest
-        if load is None:
+        if load is None or not self.knees[case].complete:
             return None
         place = ("sim", "utilisation", what)
         values = (pick(result, place) for result in self.results[case, load])
@@ -56,41 +59,56 @@ class Found:
         """Every load that was tried, with what was seen."""
         return [
             {
-                "case": ".".join(map(str, case)) if isinstance(case, tuple) else str(case),
+                "case": case_name(case),
                 "load": load,
                 "verdict": verdict.words(),
+                "judged_by": verdict.how(),
                 "growth": [window.as_json() if window else None for window in verdict.windows],
                 "own_growth": [window.as_json() if window else None for window in verdict.own],
             }
-            for case, knee in self.knees.items()
-            for load, verdict in sorted(knee.tried.items())
+            for case, found in self.knees.items()
+            for load, verdict in sorted(found.tried.items())
         ]
 
 
-def search(lab: Lab, cases: dict[object, Spec], options: Options) -> Found:
+_GUESS = 0.8  # the load of the paper's other figures
+
+
+def prober(lab: Lab, cases: dict[object, Spec], options: Options) -> Prober:
+    """What judges loads of `cases`, with as many seeds as a verdict needs at least."""
+    most = max(sustain.SEEDS, len(options.seed_list()))
+    return Prober(lab, cases, range(1, most + 1))
+
+
+def search(
+    lab: Lab, cases: dict[object, Spec], options: Options, groups: Iterable[Iterable[object]] = ()
+) -> Found:
     """The highest load that each case sustains."""
-    enough = replace(options, seeds=max(sustain.SEEDS, len(options.seed_list())))
+    judges = prober(lab, cases, options)
+    guesses = {case: options.guesses.get(case_name(case), _GUESS) for case in cases}
+    knees = searching.search(guesses, options.limit_plan(), judges.judge, groups=groups)
+    return Found(knees, judges.results)
 
-    def run(wanted: list[tuple[object, float]]) -> dict[tuple[object, float], list[dict]]:
-        asked: dict[object, Spec] = {
-            (case, load): merge(cases[case], {"load": load}) for case, load in wanted
-        }
-        points = Points(lab, enough, asked)
-        return {pair: points[pair] for pair in wanted}
 
-    return Found(*sustain.search(cases, options.limit_loads(), options.limit_step(), run))
+def case_name(case: object) -> str:
+    """("homa", "w4") as homa.w4."""
+    return ".".join(map(str, case)) if isinstance(case, tuple) else str(case)
 
 
 def notes_on(options: Options) -> list[str]:
     """How limits were found and how far they can be trusted, beside the figure."""
-    loads = options.limit_loads()
+    plan = options.limit_plan()
     notes = [
         "Sustained: the backlog above the oracle's, under the same arrivals, grows by less than "
         f"{100 * sustain.LIMIT:g} % of what is offered: the upper end of the 95 % interval over at "
         f"least {sustain.SEEDS} seeds, in two windows of which the second is twice as long. Searched "
-        f"from {100 * loads[0]:.0f} to {100 * loads[-1]:.0f} % by halving, down to "
-        f"{100 * options.limit_step():.3g} %; a load about which the runs cannot tell counts as not "
+        f"between {100 * plan.least:.0f} and {100 * plan.most:.0f} % by halving, down to "
+        f"{100 * plan.step:.3g} %; a load about which the runs cannot tell counts as not "
         "sustained. Every probe is in the JSON (values.probes).",
+        f"A probe ends after the first window if the backlog grew by more than "
+        f"{100 * sustain.STOP_GROWTH:g} % there, if that alone proves it not sustained; and its first "
+        f"{sustain.FIRST_SEEDS} seeds decide if they do by intervals of 99 %. The highest load and "
+        "the one above it are judged by all seeds.",
         "Where the oracle falls behind the protocol by more than that, the protocol's own backlog is "
         "judged. A limit without a number: no load that was tried is known to be sustained.",
         "Total is without packets that bring a message nothing new, as in the paper.",
@@ -126,6 +144,13 @@ def _base(protocol: str) -> str:
     return VARIANTS[protocol][0] if protocol in VARIANTS else protocol
 
 
+def _groups(protocols: list[str]) -> list[list[tuple[str, str]]]:
+    """What is measured first: Homa, of it W4, the workload of Figure 13; then the others' W4 and so on."""
+    order = ("w4", "w3", "w5", "w1", "w2")
+    groups = [[("homa", "w4")], [("homa", w) for w in order[1:]]]
+    return groups + [[(p, w) for p in protocols if p != "homa"] for w in order]
+
+
 def fig12(lab: Lab, options: Options) -> Output:
     """Highest load that each protocol sustains."""
     protocols = options.chosen(PROTOCOLS)
@@ -135,10 +160,10 @@ def fig12(lab: Lab, options: Options) -> Output:
     cases = {
         (p, w): merge(_case(p, w, options), options.limit(w)) for p in protocols for w in WORKLOADS
     }
-    found = search(lab, cases, options)
+    found = search(lab, cases, options, _groups(protocols))
     use: dict[tuple[str, str], tuple[Stat | None, Stat | None, float | None]] = {}
     for key, knee in found.knees.items():
-        load = None if knee.highest is None else 100 * knee.highest
+        load = 100 * knee.highest if knee.highest and knee.complete else None
         use[key] = (found.use(key, "application"), found.use(key, "once"), load)
     theirs, points = published()["fig12"], published()["goals"]["fig12_points"]
     rows = []
@@ -146,13 +171,14 @@ def fig12(lab: Lab, options: Options) -> Output:
         numbers = theirs.get(_base(p), {}).get(w)
         for index, (name, ours) in enumerate((("application", application), ("total", total))):
             what = f"{_title(p)} {w.upper()}, {name}"
+            what += "" if found.knees[p, w].complete else " (not measured yet)"
             if numbers and found.knees[p, w].known:
                 rows.append(compare.about(what, numbers[index], ours, points))
             else:
                 rows.append(compare.info(what, numbers[index] if numbers else None, ours, "%", 1))
 
     def paint(stem: Path) -> list[Path]:
-        bars = _paint_limits(stem, options, protocols, use)
+        bars = _paint_limits(stem, options, protocols, use, found.knees)
         named = [(p, _title(p), _base(p)) for p in protocols]
         return [*bars, *knees.paint(stem, options, named, found.knees)]
 
@@ -181,7 +207,9 @@ def fig12(lab: Lab, options: Options) -> Output:
     )
 
 
-def _paint_limits(stem: Path, options: Options, protocols: list[str], use: dict) -> list[Path]:
+def _paint_limits(
+    stem: Path, options: Options, protocols: list[str], use: dict, found: dict[object, Knee]
+) -> list[Path]:
     theirs = published()["fig12"]
     with draw.canvas(10.2, 4.9) as (figure, panels):
         figure.subplots_adjust(left=0.065, right=0.985, top=0.785, bottom=0.09)
@@ -208,6 +236,12 @@ def _paint_limits(stem: Path, options: Options, protocols: list[str], use: dict)
                     panel.annotate(
                         _title(p), (x, 1.5), rotation=90, ha="center", va="bottom",
                         fontsize=8.2, color="white", fontweight="bold",
+                    )  # fmt: skip
+                else:
+                    why = "no limit known" if found[p, w].complete else "not measured yet"
+                    panel.annotate(
+                        f"{_title(p)}: {why}", (x, 1.5), rotation=90, ha="center", va="bottom",
+                        fontsize=8.2, color=draw.GREY,
                     )  # fmt: skip
                 for value in theirs.get(_base(p), {}).get(w, []):
                     panel.plot(
@@ -245,23 +279,87 @@ _QUICK_LOADS = (0.5, 0.7, 0.9)
 
 
 def _levels_spec(options: Options, levels: int, load: float) -> Spec:
-    settings = {"scheduled-levels": levels, "unscheduled-levels": 1}
-    return merge(sigcomm("w4", load, options, set=settings), options.limit("w4"))
+    # Seven and one are what the preset has for W4: the runs of Figure 12.
+    more = {} if levels == LEVELS[-1] else {"set": _settings(levels)}
+    return merge(sigcomm("w4", load, options, **more), options.limit("w4"))
+
+
+def _settings(levels: int) -> dict[str, int]:
+    return {"scheduled-levels": levels, "unscheduled-levels": 1}
+
+
+@dataclass
+class Grid:
+    """Waste by (levels, load), and what the same runs say about the load.
+
+    Each number of levels is measured up to the first load that is not sustained: the waste beyond
+    would say for how long a backlog was watched that grows.
+    """
+
+    points: dict[tuple[int, float], list[dict]] = field(default_factory=dict)
+    verdicts: dict[int, dict[float, sustain.Verdict]] = field(default_factory=dict)
+
+    def measure(self, lab: Lab, options: Options, levels: Sequence[int]) -> None:
+        """All loads of some numbers of levels."""
+        going = list(levels)
+        for load in _QUICK_LOADS if options.quick else _LOADS:
+            points = Points(
+                lab, options, {(n, load): _levels_spec(options, n, load) for n in going}
+            )
+            for n in going:
+                if runs := points[n, load]:
+                    self.points[n, load] = runs
+                    self.verdicts.setdefault(n, {})[load] = sustain.judge(runs)
+            going = [n for n in going if not self._over(n, load)]
+
+    def _over(self, n: int, load: float) -> bool:
+        verdict = self.verdicts.get(n, {}).get(load)
+        return verdict is not None and verdict.sustained is False
+
+    def known(self, least: float) -> dict[object, dict[float, sustain.Verdict]]:
+        """Verdicts that a search can begin with: those of enough seeds."""
+        return {
+            n: {
+                load: verdict for load, verdict in found.items()
+                if load >= least and len(self.points[n, load]) >= sustain.SEEDS
+            }
+            for n, found in self.verdicts.items()
+        }  # fmt: skip
+
+    def waste(self) -> dict[tuple[int, float], Stat | None]:
+        """Percent of the receivers' time."""
+        values = {
+            key: [pick(run, ("sim", "waste")) for run in runs] for key, runs in self.points.items()
+        }
+        return {key: stat(100 * v for v in vs if v is not None) for key, vs in values.items()}
+
+
+# What is measured first: the numbers of levels of which the paper prints a limit.
+_FIRST_LEVELS = (1, 7)
+
+
+def _levels_found(lab: Lab, options: Options, levels: Sequence[int]) -> tuple[Grid, Found]:
+    """The grid, then the knees between its loads."""
+    grid = Grid()
+    judges = prober(lab, {n: _levels_spec(options, n, 0.8) for n in levels}, options)
+    plan, knees = options.limit_plan(), {}
+    first = [n for n in levels if n in _FIRST_LEVELS]
+    for group in (first, [n for n in levels if n not in first]):
+        grid.measure(lab, options, group)
+        known = grid.known(plan.least)
+        judges.results.update(grid.points)
+        knees |= searching.search(dict.fromkeys(group, _GUESS), plan, judges.judge, known)
+    return grid, Found(knees, judges.results)
 
 
 def fig13(lab: Lab, options: Options) -> Output:
     """Receivers' bandwidth that nobody uses although messages wait, by degree of overcommitment."""
     levels = _QUICK_LEVELS if options.quick else LEVELS
     loads = _QUICK_LOADS if options.quick else _LOADS
-    points = Points(
-        lab, options, {(n, load): _levels_spec(options, n, load) for n in levels for load in loads}
-    )
-    found = search(lab, {n: _levels_spec(options, n, 0.8) for n in levels}, options)
+    grid, found = _levels_found(lab, options, levels)
     limit = {n: found.use(n, "once") for n in levels}
-    kept = {
-        (n, load): load <= (found.knees[n].highest or 0.0) + 1e-9 for n in levels for load in loads
-    }
-    waste = {key: points.stat(key, "sim", "waste", scale=100) for key in points.keys()}
+    kept = {(n, load): load <= (found.knees[n].highest or 0.0) + 1e-9 for n, load in grid.points}
+    waste = grid.waste()
     theirs = published()["fig13"]
     rows = [
         compare.about(
@@ -286,9 +384,10 @@ def fig13(lab: Lab, options: Options) -> Output:
         "Figure 13: wasted bandwidth by load and scheduled priorities, W4",
         ["scheduled_levels", "load", "waste_percent", "waste_ci95", "carried", "runs"],
         [
-            [n, load, *cell(waste.get((n, load))), kept[n, load], len(points[n, load])]
+            [n, load, *cell(waste[n, load]), kept[n, load], len(grid.points[n, load])]
             for n in levels
             for load in loads
+            if (n, load) in grid.points
         ],
         rows,
         paint,
@@ -301,7 +400,8 @@ def fig13(lab: Lab, options: Options) -> Output:
         },
         [
             "Wasted: the share of time in which a receiver's link is idle although the receiver "
-            "knows of a message that it holds back. Points of loads beyond the limit are hollow.",
+            "knows of a message that it holds back. Loads beyond the limit are hollow; above the "
+            "first that is not sustained nothing is measured.",
             *notes_on(options),
         ],
     )  # fmt: skip
@@ -365,6 +465,12 @@ def _paint_waste(
 
 
 FIGURES = [
-    Figure("fig12", "highest sustainable load by protocol and workload", fig12),
-    Figure("fig13", "wasted bandwidth against load for 1 to 7 scheduled priorities, W4", fig13),
+    Figure("fig12", "highest sustainable load by protocol and workload", fig12, sustain.RULE, True),
+    Figure(
+        "fig13",
+        "wasted bandwidth against load for 1 to 7 scheduled priorities, W4",
+        fig13,
+        sustain.RULE,
+        True,
+    ),
 ]
