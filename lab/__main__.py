@@ -161,15 +161,29 @@ def reproduce(
         help="Folder for the page and all results.  [default: build/reproduce/quick or night]",
         show_default=False,
     ),
+    keep: bool = typer.Option(
+        False,
+        "--keep-simulator",
+        help="Go on with the simulator that the folder was begun with; the first time this "
+        "build's is put there. So that full runs can be made in several sittings.",
+    ),
+    finished: bool = typer.Option(
+        False,
+        "--finished",
+        help="Make no run: fig12 and fig13 of the runs that are finished, as far as they go.",
+    ),
     save: bool = typer.Option(
-        False, "--save", help="Keep all results in docs/results/reproduce-quick or -night, too."
+        False,
+        "--save",
+        help="Keep the results of these NAMEs (all, without) in docs/results/reproduce-quick or "
+        "-night, too, beside what is there of others.",
     ),
 ) -> None:
     """The papers' tables and figures, made again, on one page beside the published numbers.
 
     All that can be made, or NAMEs. The same command goes on where it was interrupted.
     """
-    from lab.reproduce import items, run, saving
+    from lab.reproduce import items, run, saving, simulator
     from lab.sim import profiled
     from lab.sim.figures.base import Options
 
@@ -180,14 +194,23 @@ def reproduce(
         if not item.figure:
             how = f"give {item.command} itself" if item.command else item.differs
             raise UsageError(f"'{item.name}' is not made from here: {how}")
+    options = Options(not night, seeds or 0, guesses=saving.limits())
     if list_only:
-        run.show_list(run.place(Options(not night, seeds or 0), out))
+        run.show_list(run.place(options, out))
         return
-    os.environ["HOMA_SIM"] = str(profiled.ensure(say))
-    where = run.place(Options(not night, seeds or 0), out)
-    run.main(chosen, where, jobs or 0)
-    if save:
-        console().print(f"kept in {saving.keep(where.folder, not night)}", markup=False)
+    if keep:
+        about = simulator.use(run.folder_of(options, out), lambda: profiled.ensure(say))
+    else:
+        about = None
+        os.environ["HOMA_SIM"] = str(profiled.ensure(say))
+    where = run.place(options, out, about, finished)
+    failed = run.main(chosen, where, jobs or 0)
+    if save and (not failed or len(failed) < len(chosen)):
+        done = [name for name in names or [] if name not in failed]
+        folder, kept = saving.keep(where.folder, where.options, done)
+        console().print(f"kept {', '.join(kept)} in {folder}", markup=False)
+    if failed:
+        raise LabError(f"could not be made: {', '.join(failed)}; the same command tries them again")
 
 
 @app.command()

@@ -72,11 +72,11 @@ ITEMS: tuple[Item, ...] = (
     _sim(
         "fig12", SIGCOMM, "Figure 12", "Highest load that is sustained",
         "Three racks instead of nine. The paper does not say by which rule it called a load "
-        "supported; ours is in the notes.", (8, 240),
+        "supported; ours is in the notes.", (8, 130),
     ),
     _sim(
         "fig13", SIGCOMM, "Figure 13", "Bandwidth wasted for want of overcommitment, W4",
-        "Three racks instead of nine.", (6, 120),
+        "Three racks instead of nine.", (6, 100),
     ),
     _sim(
         "fig14", SIGCOMM, "Figure 14", "Use of the priorities, W3",

@@ -24,8 +24,12 @@ def render(head: Head, entries: list[Entry]) -> str:
     lines = ["# The papers' tables and figures, made again", "", *_wrapped(head.words()), ""]
     lines += [*_wrapped(counts(entries).words()), ""]
     for paper in PAPERS:
-        lines += [f"## {paper}", "", _row("item", "what", "status", "met", "missed", "command")]
-        lines.append("|---|---|---|--:|--:|---|")
+        lines += [
+            f"## {paper}",
+            "",
+            _row("item", "what", "status", "met", "missed", "measured at", "command"),
+        ]
+        lines.append("|---|---|---|--:|--:|---|---|")
         for entry in entries:
             if entry.item.paper == paper:
                 met, missed = entry.verdicts()
@@ -36,6 +40,7 @@ def render(head: Head, entries: list[Entry]) -> str:
                         entry.status(),
                         str(met) if entry.document else "",
                         str(missed) if entry.document else "",
+                        entry.measured(),
                         f"`{command(entry.item, head.quick)}`" if command(entry.item, True) else "",
                     )
                 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import base64
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.reproduce import results
 from lab.reproduce.items import PAPERS, Item
 from lab.reproduce.style import STYLE
 
@@ -16,32 +17,48 @@ VERDICTS = {True: "met", False: "missed", None: ""}
 
 @dataclass(frozen=True)
 class Head:
-    """How the runs were made and where the page was written."""
+    """How the runs were made and where the page was written.
+
+    `where` is empty for results that are kept: each item says itself where it was measured.
+    """
 
     quick: bool
     length: str
-    where: dict[str, object]
+    where: dict[str, object] = field(default_factory=dict)
 
     def words(self) -> str:
         """One paragraph."""
-        kind = "virtual machine" if self.where.get("virtual") else "machine"
-        return (
-            f"{self.length[:1].upper()}{self.length[1:]}. Written on a {kind} with {self.where.get('cores')} cores "
-            f"({self.where.get('cpu')}), Linux {self.where.get('kernel')}, commit "
-            f"{self.where.get('commit') or 'unknown'}, {self.where.get('date')}. ± is a 95 % confidence "
-            "interval over seeds; n is the number of messages behind a percentile, and of fewer than "
-            "1,000 none is given."
+        text = f"{self.length[:1].upper()}{self.length[1:]}. "
+        if self.where:
+            kind = "virtual machine" if self.where.get("virtual") else "machine"
+            text += (
+                f"Written on a {kind} with {self.where.get('cores')} cores ({self.where.get('cpu')}), "
+                f"Linux {self.where.get('kernel')}, commit {self.where.get('commit') or 'unknown'}, "
+                f"{self.where.get('date')}. "
+            )
+        else:
+            text += (
+                "Items are measured one by one; each says below where, when and at which commit. "
+            )
+        return text + (
+            "± is a 95 % confidence interval over seeds; n is the number of messages behind a "
+            "percentile, and of fewer than 1,000 none is given."
         )
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An item with what has been made of it. `current`: by the build that is there now."""
+    """An item with what has been made of it.
+
+    `current`: by the build that is there now. `kept`: it stands in the repository, where the
+    commit matters and not whether it is today's.
+    """
 
     item: Item
     document: dict | None
     current: bool = False
     problem: str = ""
+    kept: bool = False
 
     def verdicts(self) -> tuple[int, int]:
         """Rows met and missed."""
@@ -53,10 +70,21 @@ class Entry:
         if self.problem:
             return "failed"
         if self.document:
-            return "done" if self.current else "done by an older build"
+            done = "done" if self.document.get("complete", True) else "in part"
+            return done if self.current or self.kept else f"{done}, by an older build"
         if self.item.figure:
-            return "not run yet"
+            return "not measured"
         return "own command" if self.item.command else "no command"
+
+    def measured(self) -> str:
+        """At which commit and on which day."""
+        if not self.document:
+            return ""
+        said = self.document["origin"]
+        changed = "" if said["clean"] else " and changes"
+        return (
+            f"{said['commit'] or 'unknown'}{changed}, {str(said['machine'].get('date', ''))[:10]}"
+        )
 
     def pictures(self) -> list[str]:
         """Names of its figures' files."""
@@ -64,12 +92,7 @@ class Entry:
 
     def source(self) -> str:
         """Where and when its runs were made."""
-        where = (self.document or {}).get("where", {})
-        return (
-            f"Made at commit {where.get('commit') or 'unknown'} on {where.get('date', 'an unknown day')}, "
-            f"Linux {where.get('kernel', 'unknown')}, seeds "
-            f"{', '.join(map(str, (self.document or {}).get('seed_list', [])))}."
-        )
+        return results.words(self.document) if self.document else ""
 
 
 @dataclass(frozen=True)
@@ -85,7 +108,7 @@ class Counts:
     def words(self) -> str:
         """One sentence."""
         return (
-            f"{self.done} of {self.items} items made; of their comparisons {self.met} are met, "
+            f"{self.done} of {self.items} items measured; of their comparisons {self.met} are met, "
             f"{self.missed} missed, {self.unjudged} have too few messages to judge."
         )
 
@@ -188,12 +211,15 @@ def _overview(entries: list[Entry], quick: bool) -> str:
                     html.escape(entry.item.place),
                     title,
                     f"{met} met, {missed} missed" if entry.document else "",
+                    html.escape(entry.measured()),
                     f"<code>{html.escape(said)}</code>" if said else _text(entry.item.differs),
                     html.escape(entry.status()),
                 ]
             )
         parts.append(f"<h2>{html.escape(paper)}</h2>")
-        parts.append(_table(["", "what", "compared", "command", "status"], rows, "status"))
+        parts.append(
+            _table(["", "what", "compared", "measured at", "command", "status"], rows, "status")
+        )
     return "".join(parts)
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab import provenance
 from lab.console import console, table
 from lab.errors import LabError, UsageError
 from lab.paths import BUILD
-from lab.reproduce import markdown, page
+from lab.reproduce import markdown, page, results
 from lab.reproduce.items import ITEMS, Item
 from lab.sim import figures, program
 from lab.sim.figures import base
@@ -29,11 +29,16 @@ from lab.sim.store import Store, write
 
 @dataclass(frozen=True)
 class Place:
-    """Where results go: one folder for quick runs, one for full ones."""
+    """Where results go: one folder for quick runs, one for full ones.
+
+    `simulator`: what is known of the program that makes them. `only_finished`: no run is made.
+    """
 
     folder: Path
     options: Options
     build: str
+    simulator: dict[str, object] = field(default_factory=dict)
+    only_finished: bool = False
 
     def key(self) -> dict[str, object]:
         """What a finished item has to agree with."""
@@ -41,21 +46,20 @@ class Place:
         return {"build": self.build, "quick": o.quick, "seeds": o.seed_list(), "scale": o.scale}
 
     def document(self, item: Item) -> dict | None:
-        """A finished item's JSON, also of an older build; None if there is none."""
-        try:
-            found = json.loads((self.folder / f"{item.figure}.json").read_text())
-        except (OSError, ValueError):
+        """A finished item's JSON, also of an older build; None if there is none of its definition."""
+        found = results.load(self.folder / f"{item.figure}.json")
+        if not found or results.foreign(found, item, self.options.quick):
             return None
-        return found if isinstance(found, dict) and "reproduce" in found else None
+        return found
 
     def finished(self, item: Item) -> bool:
         """Whether it has been made as it would be now."""
         found = self.document(item)
-        return bool(found) and found["reproduce"] == self.key()
+        return bool(found) and found.get("reproduce") == self.key() and found.get("complete", True)
 
 
-def place(options: Options, folder: Path | None) -> Place:
-    """The default is a folder of the build."""
+def folder_of(options: Options, folder: Path | None) -> Path:
+    """`folder`, or one of the build; it is made."""
     name = "quick" if options.quick else "night"
     where = folder or BUILD / "reproduce" / name
     try:
@@ -64,7 +68,18 @@ def place(options: Options, folder: Path | None) -> Place:
         raise UsageError(
             f"cannot make the folder {where}: {error.strerror}; give another with --out"
         ) from None
-    return Place(where, options, program.build())
+    return where
+
+
+def place(
+    options: Options,
+    folder: Path | None,
+    simulator: dict[str, object] | None = None,
+    only_finished: bool = False,
+) -> Place:
+    """The default is a folder of the build, and its simulator."""
+    where, build = folder_of(options, folder), program.build()
+    return Place(where, options, build, simulator or results.simulator(build), only_finished)
 
 
 def show_list(where: Place) -> None:
@@ -78,8 +93,8 @@ def show_list(where: Place) -> None:
     console().print(grid)
 
 
-def main(chosen: list[Item], where: Place, jobs: int) -> None:
-    """Make `chosen` and write the pages."""
+def main(chosen: list[Item], where: Place, jobs: int) -> list[str]:
+    """Make `chosen` and write the pages; the names of those that could not be made."""
     out = console()
     todo = [item for item in chosen if item.figure and not where.finished(item)]
     index = 0 if where.options.quick else 1
@@ -104,21 +119,32 @@ def main(chosen: list[Item], where: Place, jobs: int) -> None:
     show(where)
     out.print(f"{len(chosen)} items, {len(todo) - len(failed)} made now", markup=False)
     out.print(f"wrote {where.folder / 'index.html'} and results.md", markup=False)
-    if failed:
-        raise LabError(f"could not be made: {', '.join(failed)}; the same command tries them again")
+    return failed
 
 
 def _make(item: Item, where: Place, jobs: int) -> None:
     figure = figures.FIGURES[item.figure]
+    if where.only_finished and not figure.partial:
+        raise LabError("it cannot be made in part; leave --finished out")
     lab = Lab(Store(where.folder / "runs", where.build), Local(jobs), item.name)
+    lab.only_finished = where.only_finished
     output = figure.compute(lab, where.options)
     if lab.problems:
         raise LabError(f"{len(lab.problems)} runs failed, the first: {lab.problems[0]}")
+    if not lab.fresh and not lab.found:
+        raise LabError("none of its runs is finished yet")
     files = base.deliver(figure, output, where.options, where.folder)
     path = where.folder / f"{item.figure}.json"
     pictures = [f.name for f in files if f.suffix == ".svg"]
     document = json.loads(path.read_text())
-    document |= {"reproduce": where.key(), "pictures": pictures}
+    del document["where"]
+    document |= {
+        "schema": results.SCHEMA,
+        "origin": results.origin(item, where.options, where.simulator),
+        "reproduce": where.key(),
+        "complete": not lab.missing,
+        "pictures": pictures,
+    }
     write(path, document)
     _problem(where, item).unlink(missing_ok=True)
 

@@ -1,54 +1,88 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Results that the repository keeps: the Markdown page, its figures, and every number, without the runs.
+"""Results that the repository keeps: a Markdown page, its figures, and every number, without the runs.
 
-The page for browsers is not kept: it says the same, and is made from these by the same command.
+Item by item: what is kept of one stays until that one is measured again, and says itself at which
+commit that was. The page for browsers is not kept: it says the same.
 """
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
 
 from lab.errors import LabError, UsageError
 from lab.paths import ROOT
-from lab.reproduce.items import ITEMS
+from lab.reproduce import markdown, results
+from lab.reproduce.items import ITEMS, Item
+from lab.reproduce.page import Entry, Head
+from lab.sim.figures.base import Options
 
 FOLDER = ROOT / "docs" / "results"
-KINDS = (".svg", ".csv", ".json")
 
 
-def keep(results: Path, quick: bool) -> Path:
-    """Copy what is in `results` to docs/results/reproduce-quick (or -night) in place of what was there.
+def keep(made: Path, options: Options, names: list[str]) -> tuple[Path, list[str]]:
+    """Copy the items `names` (none: all that are there) from `made` to docs/results.
 
-    UsageError if a figure is there that `results` has not: it would be lost.
+    Gives the folder there, reproduce-quick or -night, and the names of what was copied. What that
+    folder has of other items stays. UsageError, and nothing changes, if a file that is copied or
+    stays is of another definition, or nothing is there to be copied.
     """
-    made = [file for kind in KINDS for file in sorted(results.glob(f"*{kind}"))]
-    page = results / "results.md"
-    if not made or not page.exists():
-        raise UsageError(f"there are no results in {results} yet")
+    quick = options.quick
     target = FOLDER / f"reproduce-{'quick' if quick else 'night'}"
-    known = {item.figure for item in ITEMS if item.figure}
-    lost = _figures(target) & known - _figures(results)
-    if lost:
-        raise UsageError(
-            f"{target} has {', '.join(sorted(lost))}, which {results} has not: make them, too, "
-            f"or remove {target} first"
-        )
+    wanted = [item for item in ITEMS if item.figure and (not names or item.name in names)]
+    new = {item.name: found for item in wanted if (found := _own(made, item, quick))}
+    if lacking := [name for name in names if name not in new]:
+        raise UsageError(f"there are no results of {', '.join(lacking)} in {made}")
+    if not new:
+        raise UsageError(f"there are no results in {made} yet")
+    stays = {
+        item.name: found
+        for item in ITEMS
+        if item.figure and item.name not in new and (found := _own(target, item, quick))
+    }
     fresh = target.with_name(target.name + ".new")
     try:
         if fresh.exists():
             shutil.rmtree(fresh)
         fresh.mkdir(parents=True)
-        shutil.copyfile(page, fresh / "README.md")
-        for file in made:
-            shutil.copyfile(file, fresh / file.name)
+        for item in ITEMS:
+            document = new.get(item.name) or stays.get(item.name)
+            for name in _files(item, document) if document else []:
+                shutil.copyfile((made if item.name in new else target) / name, fresh / name)
+        (fresh / "README.md").write_text(page({**stays, **new}, options))
         if target.exists():
             shutil.rmtree(target)
         fresh.rename(target)
     except OSError as error:
-        raise LabError(f"cannot write {target}: {error.strerror}") from None
-    return target
+        raise LabError(f"cannot write {target}: {error.filename}: {error.strerror}") from None
+    return target, list(new)
 
 
-def _figures(folder: Path) -> set[str]:
-    return {file.stem for file in folder.glob("*.json")}
+def limits() -> dict[str, float]:
+    """The highest loads that quick runs found sustained, by "homa.w4": where full searches begin.
+
+    Of Figure 12's file that is kept; nothing if there is none, because a search needs no guess.
+    """
+    found = results.load(FOLDER / "reproduce-quick" / "fig12.json") or {}
+    probes = (found.get("values") or {}).get("probes") or []
+    over = {p["case"]: p["load"] for p in reversed(probes) if p["verdict"] == "not sustained"}
+    return {
+        p["case"]: p["load"]
+        for p in probes
+        if p["verdict"] == "sustained" and p["load"] < over.get(p["case"], math.inf)
+    }
+
+
+def page(documents: dict[str, dict], options: Options) -> str:
+    """The Markdown of kept items, by name; of the others it says that they are not measured."""
+    entries = [Entry(item, documents.get(item.name), kept=True) for item in ITEMS]
+    return markdown.render(Head(options.quick, options.words()), entries)
+
+
+def _own(folder: Path, item: Item, quick: bool) -> dict | None:
+    return results.own(folder / f"{item.figure}.json", item, quick)
+
+
+def _files(item: Item, document: dict) -> list[str]:
+    return [f"{item.figure}.json", f"{item.figure}.csv", *document["pictures"]]

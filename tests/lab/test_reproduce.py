@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.errors import UsageError
-from lab.reproduce import items, page, saving
+from lab.reproduce import items, page
 from lab.reproduce.items import ITEMS
 from lab.sim import figures
 
@@ -36,10 +35,11 @@ def test_reproduce__one_page_with_figures_rows_and_where_from(
     assert status == 0, err
     assert "table1 (1 of 2)" in out and "left" in out
     document = json.loads((tmp_path / "table1.json").read_text())
-    assert (
-        document["where"]["kernel"] and document["where"]["cores"] and "commit" in document["where"]
-    )
-    assert document["seed_list"] == [1]
+    origin = document["origin"]
+    assert origin["machine"]["kernel"] and origin["machine"]["cores"] and "commit" in origin
+    assert origin["simulator"]["build"] == document["reproduce"]["build"]
+    assert origin["command"] == "./homa reproduce --quick --seeds 1 table1"
+    assert document["seed_list"] == origin["seeds"] == [1]
     text = (tmp_path / "index.html").read_text()
     assert text.count("data:image/svg+xml;base64,") == 2 and "prefers-color-scheme: dark" in text
     # Self-contained: nothing is fetched from anywhere.
@@ -50,7 +50,7 @@ def test_reproduce__one_page_with_figures_rows_and_where_from(
         assert row["what"] in text
     markdown = (tmp_path / "results.md").read_text()
     assert "![Queue lengths at 80 % load](table1.svg)" in markdown and "no command" in markdown
-    assert f"2 of {len(ITEMS)} items made" in markdown
+    assert f"2 of {len(ITEMS)} items measured" in markdown
 
 
 def test_reproduce__goes_on_where_it_was(cli, fake_sim: Path, tmp_path: Path) -> None:
@@ -119,41 +119,3 @@ def test_cells__of_rows() -> None:
     assert page.cells(row) == ["x", "2.2", "–", "8", "–", "≤ 2.2", "too few"]
     row |= {"ours": None, "met": False, "unit": "%"}
     assert page.cells(row)[2:] == ["–", "", "–", "≤ 2.2", "missed"]
-
-
-def test_save__keeps_page_figures_and_numbers_and_no_runs(
-    cli, fake_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    saved = tmp_path / "docs"
-    monkeypatch.setattr(saving, "FOLDER", saved)
-    (saved / "reproduce-quick").mkdir(parents=True)
-    (saved / "reproduce-quick" / "old.svg").write_text("of a figure that is no more")
-    status, out, err = reproduce(cli, tmp_path / "made", "table1", "--save")
-    assert status == 0 and "reproduce-quick" in out, err
-    names = sorted(file.name for file in (saved / "reproduce-quick").iterdir())
-    assert names == ["README.md", "table1.csv", "table1.json", "table1.svg"]
-    assert "](table1.svg)" in (saved / "reproduce-quick" / "README.md").read_text()
-
-
-def test_save__loses_no_figure_that_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody who has made one figure must not lose the seventeen that are there."""
-    monkeypatch.setattr(saving, "FOLDER", tmp_path / "docs")
-    target, made = tmp_path / "docs" / "reproduce-quick", tmp_path / "made"
-    for folder, name in ((target, "fig10.json"), (made, "fig11.json"), (made, "results.md")):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("{}")
-    with pytest.raises(UsageError, match="has fig10, which"):
-        saving.keep(made, quick=True)
-    assert [file.name for file in target.iterdir()] == ["fig10.json"]
-    (made / "fig10.json").write_text("{}")
-    saving.keep(made, quick=True)
-    assert len(list(target.iterdir())) == 3
-
-
-def test_save__says_that_there_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "FOLDER", tmp_path / "docs")
-    with pytest.raises(UsageError, match="no results"):
-        saving.keep(tmp_path, quick=True)
-    assert not (tmp_path / "docs").exists()

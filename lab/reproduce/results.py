@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""A finished item's file: what it says of its origin, and whether it may stand beside this lab's.
+
+A number is only comparable if it means the same. So each file names the schema of its fields and
+the rule by which its figure judges; a file of another schema or rule is refused, never converted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab import provenance
+from lab.errors import UsageError
+from lab.reproduce.items import Item
+from lab.sim import figures
+from lab.sim.figures.base import Options
+
+SCHEMA = "homa-reproduce/1"
+INTERVAL = "95 %, Student's t over seeds"
+_DIRTY = "-dirty"
+
+
+def origin(item: Item, options: Options, simulator: dict[str, object]) -> dict[str, object]:
+    """Where an item comes from, with the `simulator` that made it: what its file says of it."""
+    where = provenance.here()
+    commit = str(where.pop("commit"))
+    return {
+        "commit": commit.removesuffix(_DIRTY),
+        "clean": bool(commit) and not commit.endswith(_DIRTY),
+        "simulator": simulator,
+        "command": command(item, options),
+        "seeds": options.seed_list(),
+        "interval": INTERVAL,
+        "machine": where,
+    }
+
+
+def simulator(build: str) -> dict[str, object]:
+    """The simulator of this tree, whose program has the hash `build`."""
+    commit = provenance.commit()
+    return {
+        "build": build,
+        "commit": commit.removesuffix(_DIRTY),
+        "clean": bool(commit) and not commit.endswith(_DIRTY),
+    }
+
+
+def command(item: Item, options: Options) -> str:
+    """What makes an item so."""
+    words = ["./homa reproduce", "--quick" if options.quick else "--night"]
+    if options.seeds:
+        words.append(f"--seeds {options.seeds}")
+    return " ".join([*words, item.name])
+
+
+def load(path: Path) -> dict | None:
+    """The JSON object in a file; None if there is none."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def foreign(document: dict, item: Item, quick: bool) -> str:
+    """Why an item's file may not stand beside those of this lab; "" if it may."""
+    schema = document.get("schema")
+    if schema != SCHEMA:
+        return f"its schema is {schema or 'none'}, not {SCHEMA}"
+    rule, ours = document.get("rule"), figures.FIGURES[item.figure].rule
+    if rule != ours:
+        return f"its rule is '{rule}', not '{ours}'"
+    if document.get("quick") is not quick:
+        return f"its runs are {'full' if quick else 'short'} ones"
+    lacking = [name for name in ("origin", "rows", "pictures") if name not in document]
+    return f"it has no '{lacking[0]}'" if lacking else ""
+
+
+def own(path: Path, item: Item, quick: bool) -> dict | None:
+    """An item's file as it may be shown; None if there is none. UsageError if it is foreign()."""
+    found = load(path)
+    if found is None:
+        return None
+    if why := foreign(found, item, quick):
+        raise UsageError(
+            f"{path} is a result of another definition: {why}; make it again or remove it"
+        )
+    return found
+
+
+def words(document: dict) -> str:
+    """Where an item comes from, in a few sentences."""
+    said = document["origin"]
+    machine, made = said["machine"], said["simulator"]
+    text = (
+        f"Measured at commit {commit(said)}, {machine.get('date', 'on an unknown day')}, on "
+        f"{machine.get('cores')} cores ({machine.get('cpu')}), Linux {machine.get('kernel')}, load "
+        f"{machine.get('load', 0):.1f}. "
+    )
+    if (made["commit"], made["clean"]) != (said["commit"], said["clean"]):
+        text += f"The simulator is that of commit {commit(made)}. "
+    if not document.get("complete", True):
+        text += "Not all of it is measured yet. "
+    return (
+        text + f"Seeds {_list(said['seeds'])}; intervals {said['interval']}. By: {said['command']}"
+    )
+
+
+def commit(said: dict) -> str:
+    """For people."""
+    name = said.get("commit") or "unknown"
+    return name if said.get("clean") else f"{name} with changes that are in no commit"
+
+
+def _list(seeds: Sequence[int]) -> str:
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))
