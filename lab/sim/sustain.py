@@ -107,8 +107,9 @@ class Verdict:
 
     @property
     def shown(self) -> Stat | None:
-        """The growth that stands for all in figures: of the last window that every run came to."""
-        return self.windows[0] if self.short else self.judged[-1]
+        """The growth that stands for all in figures: the one that says most against the load."""
+        known = [w for w in (self.windows[:1] if self.short else self.judged) if w is not None]
+        return max(known, key=self._high, default=None)
 
     @property
     def sustained(self) -> bool | None:

@@ -12,6 +12,10 @@ from lab import provenance
 from lab.errors import LabError
 from lab.reproduce import saving, simulator
 from lab.sim import program
+from lab.sim.figures import limits
+from lab.sim.figures.base import Options
+from lab.sim.pool import Lab, Local
+from lab.sim.store import Store
 
 
 def reproduce(cli, out: Path, *more: str) -> tuple[int, str, str]:
@@ -100,6 +104,24 @@ def test_finished__fig12_says_what_is_not_measured_yet(
     # It is gone on with, and whole in the end.
     reproduce(cli, out, "fig12")
     assert json.loads((out / "fig12.json").read_text())["complete"] is True
+
+
+def test_finished__fig12_leaves_out_protocols_of_which_nothing_is_measured(
+    fake_sim: Path, tmp_path: Path
+) -> None:
+    lab = Lab(Store(tmp_path, program.build()), Local(2))
+    wanted = Options(quick=True, seeds=3, protocols=("homa", "ndp"))
+    limits.fig12(lab, wanted)
+    for file in tmp_path.glob("*.json"):
+        if json.loads(file.read_text())["run"]["protocol"] == "ndp":
+            file.unlink()
+    lab.only_finished = True
+    output = limits.fig12(lab, wanted)
+    assert {row.what.split()[0] for row in output.rows} == {"Homa"}
+    assert {record[1] for record in output.records} == {"homa"}
+    assert "Not measured yet and left out: NDP." in output.notes
+    (tmp_path / "drawn").mkdir()
+    assert all(f.stat().st_size > 1000 for f in output.paint(tmp_path / "drawn" / "fig12"))
 
 
 def test_finished__fig13_has_the_levels_that_are_there(cli, fake_sim: Path, tmp_path: Path) -> None:

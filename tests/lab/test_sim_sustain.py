@@ -163,6 +163,12 @@ def test_verdict__of_stopped_runs_is_never_another_than_that_of_whole_ones(seed:
         assert short.sustained is whole.sustained is False
 
 
+def test_verdict__figures_show_the_window_that_says_most_against_it() -> None:
+    calm, wide, high = Stat(0.001, 0.001, 3), Stat(0.002, 0.02, 3), Stat(0.01, 0.001, 3)
+    assert Verdict((high, calm)).shown is high and Verdict((calm, wide)).shown is wide
+    assert Verdict((None, calm)).shown is calm and Verdict((None, None)).shown is None
+
+
 def test_verdict__early_ones_need_wider_intervals() -> None:
     def verdict(half: float, stretch: float) -> bool | None:
         window = Stat(0.002, half, 3)

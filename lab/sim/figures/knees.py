@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.sim import draw, sustain
 from lab.sim.figures.base import WORKLOADS, Options, finish, network_words
-from lab.sim.knee import Knee
+from lab.sim.knee import Knee, Plan
 
 _LOWEST, _HIGHEST = -5.0, 30.0  # % of what is offered; beyond, points stand at the edge
 
@@ -22,20 +22,21 @@ def paint(
             figure,
             "Growth of the backlog above the oracle’s, by offered load (behind Figure 12)",
             network_words(options, options.limit_hosts())
-            + f"; below {100 * sustain.LIMIT:g} %: sustained; hollow: not shown to be",
+            + f"; below {100 * sustain.LIMIT:g} % in both windows, of which the worse is shown: sustained",
             0.07,
         )
         for panel, w in zip(panels.flat, WORKLOADS, strict=False):
-            _panel(panel, w, protocols, knees)
+            _panel(panel, w, protocols, knees, options.limit_plan())
         panels.flat[-1].set_axis_off()
         for panel in (panels[2, 0], panels[1, 1]):
             panel.set_xlabel("offered, % of the hosts’ links")
-        handles, labels = panels[0, 0].get_legend_handles_labels()
+        drawn = [panel.get_legend_handles_labels() for panel in panels.flat]
+        handles, labels = max(drawn, key=lambda found: len(found[1]))
         draw.legend(figure, handles, labels, columns=len(labels) or 1)
         return finish(figure, stem.with_name(stem.name + "-knees"))
 
 
-def _panel(panel, workload: str, protocols: list, knees: dict[object, Knee]) -> None:  # noqa: ANN001
+def _panel(panel, workload: str, protocols: list, knees: dict, plan: Plan) -> None:  # noqa: ANN001
     draw.plain(panel, "both")
     for key, title, base in protocols:
         knee = knees.get((key, workload))
@@ -46,6 +47,8 @@ def _panel(panel, workload: str, protocols: list, knees: dict[object, Knee]) -> 
             for load, verdict in sorted(knee.tried.items())
             if verdict.shown is not None
         ]
+        if not shown:
+            continue
         color = draw.COLORS[base]
         ys = [min(_HIGHEST, 100 * v.shown.mean) for _, v in shown]
         errors = [100 * (v.shown.half or 0) for _, v in shown]
@@ -58,6 +61,10 @@ def _panel(panel, workload: str, protocols: list, knees: dict[object, Knee]) -> 
                 x, y, draw.MARKERS.get(base) or "o", color=color, markersize=5.5, zorder=4,
                 markerfacecolor=color if verdict.sustained else "white",
             )  # fmt: skip
+    if not panel.has_data():
+        panel.annotate("not measured yet", (0.5, 0.5), xycoords="axes fraction", ha="center",
+                       va="center", fontsize=9.5, color=draw.GREY)  # fmt: skip
+    panel.set_xlim(100 * plan.least - 2, 100 * plan.most + 2)
     panel.axhline(100 * sustain.LIMIT, color=draw.PAPER, linewidth=0.9, linestyle=(0, (1, 2)))
     panel.set_ylim(_LOWEST, _HIGHEST * 1.05)
     panel.set_ylabel("% of what is offered")

@@ -166,8 +166,11 @@ def fig12(lab: Lab, options: Options) -> Output:
         load = 100 * knee.highest if knee.highest and knee.complete else None
         use[key] = (found.use(key, "application"), found.use(key, "once"), load)
     theirs, points = published()["fig12"], published()["goals"]["fig12_points"]
+    shown = [p for p in protocols if any(found.knees[p, w].complete for w in WORKLOADS)]
     rows = []
     for (p, w), (application, total, _) in use.items():
+        if p not in shown:
+            continue
         numbers = theirs.get(_base(p), {}).get(w)
         for index, (name, ours) in enumerate((("application", application), ("total", total))):
             what = f"{_title(p)} {w.upper()}, {name}"
@@ -178,7 +181,7 @@ def fig12(lab: Lab, options: Options) -> Output:
                 rows.append(compare.info(what, numbers[index] if numbers else None, ours, "%", 1))
 
     def paint(stem: Path) -> list[Path]:
-        bars = _paint_limits(stem, options, protocols, use, found.knees)
+        bars = _paint_limits(stem, options, shown, use, found.knees)
         named = [(p, _title(p), _base(p)) for p in protocols]
         return [*bars, *knees.paint(stem, options, named, found.knees)]
 
@@ -191,7 +194,7 @@ def fig12(lab: Lab, options: Options) -> Output:
     return Output(
         "Figure 12: highest sustainable load",
         ["workload", "protocol", "application", "application_ci95", "total", "total_ci95", "load"],
-        [[w, p, *cell(a), *cell(t), load] for (p, w), (a, t, load) in use.items()],
+        [[w, p, *cell(a), *cell(t), load] for (p, w), (a, t, load) in use.items() if p in shown],
         rows,
         paint,
         {
@@ -203,8 +206,15 @@ def fig12(lab: Lab, options: Options) -> Output:
             },
             "probes": found.probes(),
         },
-        notes_on(options),
+        [*notes_on(options), *_unmeasured([p for p in protocols if p not in shown])],
     )
+
+
+def _unmeasured(protocols: list[str]) -> list[str]:
+    """What is left out because no workload of it is measured yet."""
+    if not protocols:
+        return []
+    return [f"Not measured yet and left out: {', '.join(_title(p) for p in protocols)}."]
 
 
 def _paint_limits(
@@ -221,7 +231,7 @@ def _paint_limits(
         )
         panel = panels[0, 0]
         draw.plain(panel)
-        width = 0.8 / len(protocols)
+        width = 0.8 / max(len(protocols), 2)
         for at, w in enumerate(WORKLOADS):
             for index, p in enumerate(protocols):
                 x = at + (index - (len(protocols) - 1) / 2) * width
@@ -252,7 +262,7 @@ def _paint_limits(
         panel.tick_params(axis="x", length=0)
         panel.set_ylim(0, 100)
         panel.set_ylabel("% of the receivers' links")
-        _limit_legend(figure, protocols[0])
+        _limit_legend(figure, protocols[0] if protocols else "homa")
         return finish(figure, stem)
 
 
@@ -445,7 +455,12 @@ def _paint_waste(
                     markerfacecolor=shades[n] if kept[n, load] else "white",
                     markersize=5.5, zorder=4,
                 )  # fmt: skip
-            ends.append((ys[-1], f"{n} level{'s' if n > 1 else ''}", shades[n]))
+            name = f"{n} level{'s' if n > 1 else ''}"
+            if here[-1][0] == max(loads):
+                ends.append((ys[-1], name, shades[n]))
+            else:
+                panel.annotate(name, (xs[-1], ys[-1]), xytext=(7, 0), textcoords="offset points",
+                               va="center", fontsize=8.8, color=shades[n], fontweight="bold")  # fmt: skip
         panel.set_xlim(min(loads) * 100 - 2, max(loads) * 100 + 2)
         panel.set_ylim(0, top * 1.12)
         for n, value in theirs.items():
