@@ -22,6 +22,14 @@ CARD = {"send-delay": "1205ns", "receive-delay": "1205ns"}
 CORES = {"cores": 20, **CARD}
 WORKLOADS = ("w2", "w3", "w4", "w5")
 PARTS = ("send", "recv", "reply", "napi", "softirq", "pacer", "wake")
+# Their colours in the figure: neighbours in a bar have to be told apart.
+PART_COLORS = dict(
+    zip(
+        PARTS,
+        (draw.BLUE, draw.SKY, draw.GREEN, draw.ORANGE, draw.RED, draw.PURPLE, draw.GREY),
+        strict=True,
+    )
+)
 OFFLOADS = {
     "none": "no offload",
     "rss": "RSS",
@@ -127,12 +135,12 @@ def atc_cores(lab: Lab, options: Options) -> Output:
                 f"left bars: the paper's; right bars: ours; {options.words()}",
                 0.075,
             )
-            panel, shades = panels[0, 0], draw.ramp(len(PARTS))
+            panel = panels[0, 0]
             for x, w in enumerate(WORKLOADS):
                 ours = {p: v.mean for p in PARTS if (v := _use(points, w, p))}
                 for shift, values in ((-0.2, theirs[w]), (0.2, ours)):
                     floor = 0.0
-                    for part, shade in zip(PARTS, shades, strict=True):
+                    for part, shade in PART_COLORS.items():
                         height = values.get(part, 0)
                         label = part if x == 0 and shift > 0 else None
                         panel.bar(x + shift, height, 0.36, floor, color=shade, label=label)
@@ -140,7 +148,11 @@ def atc_cores(lab: Lab, options: Options) -> Output:
             draw.plain(panel)
             panel.set_xticks(range(len(WORKLOADS)), [w.upper() for w in WORKLOADS])
             panel.set_ylabel("cores of each host")
-            panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+            handles, labels = panel.get_legend_handles_labels()
+            panel.legend(
+                handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5),
+                frameon=False,
+            )  # fmt: skip
             return finish(figure, stem)
 
     return Output(

@@ -79,6 +79,9 @@ def fig11(lab: Lab, options: Options) -> Output:
             for at, w in enumerate(WORKLOADS):
                 queueing = tails.known(wait[w])
                 if not tails.known(lag[w]) or not queueing:
+                    why = "too few messages" if isinstance(lag[w], Few) else "no result"
+                    panel.annotate(why, (at, 0), xytext=(0, 4), textcoords="offset points",
+                                   ha="center", fontsize=8.8, color=draw.GREY)  # fmt: skip
                     continue
                 panel.bar(at, lag[w].mean, 0.6, color=draw.BLUE, yerr=lag[w].half,
                           error_kw={"elinewidth": 0.9, "ecolor": draw.INK, "capsize": 2})  # fmt: skip
@@ -90,6 +93,7 @@ def fig11(lab: Lab, options: Options) -> Output:
                                    textcoords="offset points", ha="center", fontsize=8.8)  # fmt: skip
             panel.set_xticks(range(len(WORKLOADS)), [w.upper() for w in WORKLOADS], fontsize=10)
             panel.tick_params(axis="x", length=0)
+            panel.set_xlim(-0.5, len(WORKLOADS) - 0.5)
             panel.set_ylim(0, top * 1.15)
             panel.set_ylabel("mean delay, µs")
             from matplotlib.patches import Patch

@@ -260,6 +260,7 @@ def _paint_limits(
                     )  # fmt: skip
         panel.set_xticks(range(len(WORKLOADS)), [w.upper() for w in WORKLOADS], fontsize=10)
         panel.tick_params(axis="x", length=0)
+        panel.set_xlim(-0.5, len(WORKLOADS) - 0.5)
         panel.set_ylim(0, 100)
         panel.set_ylabel("% of the receivers' links")
         _limit_legend(figure, protocols[0] if protocols else "homa")
