@@ -388,6 +388,20 @@ static inline u32 tas_scale_slack(const struct tas_conn *conn)
 }
 
 /**
+ * tas_rx_limit() - position behind the last byte that is taken from the peer
+ *
+ * A peer may send up to the window as segments told it, which is rounded up. The buffer has
+ * room for that, except after rcv_edge was moved to bytes that lay beyond it.
+ */
+static inline u32 tas_rx_limit(const struct tas_conn *conn)
+{
+	u32 full = conn->f.rcv_read + tas_rx_size(conn);
+	u32 told = conn->f.rcv_edge + tas_scale_slack(conn);
+
+	return (s32)(full - told) < 0 ? full : told;
+}
+
+/**
  * tas_in_flight() - return the number of bytes sent and not acknowledged; SYN and FIN
  * count, too
  */

@@ -113,8 +113,8 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 
 	if (tas_before(start, conn->f.rcv_nxt))
 		start = conn->f.rcv_nxt;
-	if (tas_after(end, conn->f.rcv_edge))
-		end = conn->f.rcv_edge;
+	if (tas_after(end, tas_rx_limit(conn)))
+		end = tas_rx_limit(conn);
 	if (!tas_after(end, start)) {
 		engine->metrics.duplicates++;
 		tas_owe_ack(engine, conn, true);
@@ -134,6 +134,8 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 			close_gaps(conn);
 			conn->gap_acks = 0;
 		}
+		if (unlikely(tas_after(conn->f.rcv_nxt, conn->f.rcv_edge)))
+			conn->f.rcv_edge = conn->f.rcv_nxt;
 		if (closes)
 			tas_owe_ack(engine, conn, true);
 		else

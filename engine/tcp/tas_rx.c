@@ -144,7 +144,7 @@ static bool usual(const struct tas_conn *conn, const struct tas_segment *seg)
 	return seg->ack - f->snd_una <= f->snd_nxt - f->snd_una &&
 	       !tas_before(seg->seq + seg->length, f->rcv_nxt) &&
 	       !tas_after(seg->seq, f->rcv_edge + tas_scale_slack(conn)) &&
-	       (!seg->length || tas_before(seg->seq, f->rcv_edge));
+	       (!seg->length || tas_before(seg->seq, tas_rx_limit(conn)));
 }
 
 static void stranger(struct tas_engine *engine, const struct tas_pair *pair,

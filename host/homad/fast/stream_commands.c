@@ -213,7 +213,7 @@ static int connect_from_some_port(struct homad_thread *t,
 {
 	struct homad_tcp *tcp = t->tcp;
 	struct tas_engine *engine = local ? &tcp->local : &tcp->engine;
-	u32 rx_max = 1u << (local ? homad_local_rx_most(s) : s->rx_most);
+	u32 rx_max = 1u << s->rx_most;
 	u32 i;
 	int rc;
 
@@ -552,7 +552,6 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 	listener->l.rx_max = 1u << s->rx_most;
 	listener->l.places = &s->num_free;
 	listener->here = listener->l;
-	listener->here.rx_max = 1u << homad_local_rx_most(s);
 	/* Half-open connections from this host do not count against the limit for those of
 	 * other hosts. */
 	listener->here.shared_half = NULL;

@@ -528,6 +528,9 @@ int homad_streams_begin(struct homad_thread *t, void *arg)
 	homa_list_init(&s->emptied);
 	homa_list_init(&s->touched);
 	open->app->streams = s;
+	/* It stays at this thread (session.c). */
+	homa_list_del(&open->app->member);
+	homa_list_add_tail(&t->apps, &open->app->member);
 	homad_now(t);
 	homad_poll_app(t, open->app);
 	return 0;

@@ -128,15 +128,6 @@ struct homad_streams {
 	struct homad_streams *next_growing;
 };
 
-/* Returns log2 of the bytes to which a receive buffer of a connection of this host may
- * grow: as many as a window can tell without scale, to the byte. A window that is
- * rounded up lets a peer send bytes that do not fit, and in this host that would be the
- * only loss. */
-static inline u8 homad_local_rx_most(const struct homad_streams *s)
-{
-	return s->rx_most < HOMAD_USUAL_SHIFT ? s->rx_most : HOMAD_USUAL_SHIFT;
-}
-
 /* Returns the buffer of @stream that @map says. */
 static inline u8 *homad_stream_buffer(const struct homad_stream *stream,
 				      u32 way, u64 map)
