@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include "fast.h"
 #include "homad_tcp.h"
+#include "streams.h"
 #include "tcp_handed.h"
+#include "tcp_listener.h"
 
 /* Records begin at multiples of this many bytes. */
 #define RECORD_ALIGN 64u
