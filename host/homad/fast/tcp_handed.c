@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include "fast.h"
 #include "homad_tcp.h"
-#include "streams.h"
 #include "tcp_handed.h"
 #include "tcp_listener.h"
 
