@@ -201,8 +201,10 @@ void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 	s32 offered = (s32)(f->rcv_edge - f->rcv_nxt);
 
 	if (unlikely(bytes > f->rcv_nxt - f->rcv_read ||
-		     (f->flags & TAS_F_FIN_IN)))
+		     (f->flags & (TAS_F_FIN_IN | TAS_F_URGENT_IN)))) {
 		bytes = homa_min_u32(bytes, tas_readable(conn));
+		tas_urgent_taken(conn, f->rcv_read + bytes);
+	}
 	f->rcv_read += bytes;
 	/* If the peer may send less than half of the buffer, it may be told of more. */
 	if (unlikely(offered <= (s32)((1u << f->rx_shift) >> 1)))

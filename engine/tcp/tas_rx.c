@@ -13,7 +13,7 @@
 /* With any of these flags of a connection a segment may be an exception. */
 #define UNUSUAL_IN                                               \
 	(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED | \
-	 TAS_F_RECOVERY | TAS_F_LOSS)
+	 TAS_F_RECOVERY | TAS_F_LOSS | TAS_F_URGENT)
 
 /* Each time that snd_una passes a multiple of 2^28, sequence numbers that are remembered
  * follow it, so that none seems to lie ahead. */

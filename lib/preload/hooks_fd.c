@@ -252,6 +252,8 @@ static int kernels_ioctl(struct homa_pl_sock *s, int fd, unsigned long request,
 	if (s->tcp && s->tcp->stream && arg &&
 	    (request == FIONREAD || request == SIOCOUTQ || request == SIOCOUTQNSD))
 		return homa_pl_tcp_count(s, request, arg);
+	if (s->tcp && s->tcp->stream && arg && request == SIOCATMARK)
+		return homa_pl_tcp_at_mark(s, arg);
 	if (s->tcp && request == FIONBIO && arg) {
 		set_nonblock(s, *(const int *)arg);
 		if (s->tcp->listens)
@@ -275,6 +277,14 @@ HOMA_PL_HOOK int ioctl(int fd, unsigned long request, ...)
 	if (s->tcp || s->set)
 		return (int)homa_pl_result(s, kernels_ioctl(s, fd, request, arg));
 	return (int)homa_pl_result(s, homa_pl_ioctl(s, fd, request, arg));
+}
+
+/* The C library's own calls ioctl() where it cannot be replaced. */
+HOMA_PL_HOOK int sockatmark(int fd)
+{
+	int at;
+
+	return ioctl(fd, SIOCATMARK, &at) < 0 ? -1 : at;
 }
 
 HOMA_PL_HOOK int munmap(void *start, size_t length)

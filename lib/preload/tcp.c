@@ -425,6 +425,7 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 	own->tcp->options = s->tcp->options;
 	own->tcp->patience = s->tcp->patience;
 	own->tcp->least = s->tcp->least;
+	own->tcp->inlines = s->tcp->inlines;
 	own->tcp->send_most = s->tcp->send_most;
 	homa_pl_tcp_limit(own);
 	own->tcp->linger = s->tcp->linger;

@@ -27,6 +27,9 @@ static const char wrong_slot[] =
 static const char wrong_patience[] =
 	"a time to wait for a silent peer that cannot be";
 
+static const char wrong_urgent[] =
+	"an urgent byte far behind those that the buffer holds";
+
 static struct homad_stream *named(struct homad_streams *s,
 				  const struct homa_stream_command *c)
 {
@@ -405,6 +408,11 @@ static const char *of_stream(struct homad_thread *t, struct homad_stream *stream
 		return NULL;
 	case HOMA_STREAM_PATIENCE:
 		return set_patience(t, stream, c->token, c->value);
+	case HOMA_STREAM_URGENT:
+		return tas_urge(homad_engine_of(t->tcp, stream), &stream->conn,
+				c->value) == TAS_EINVAL ?
+			       wrong_urgent :
+			       NULL;
 	}
 	return "a command that does not exist";
 }

@@ -34,6 +34,9 @@ static void show_words(struct homad_stream *stream, u32 events)
 	const struct tas_conn *conn = &stream->conn;
 	u32 state = 0;
 
+	/* The application hears of an urgent byte before it sees it. */
+	if (unlikely(events & TAS_EV_URGENT))
+		homad_stream_show_urgent(stream);
 	if (events & TAS_EV_READABLE)
 		__atomic_store_n(&slot->rx_end, count_arrived(stream),
 				 __ATOMIC_RELEASE);

@@ -82,6 +82,9 @@ struct homad_stream {
 	/* @tx_bytes counts bytes to send that the engine has taken since the begin. @rx_bytes
 	 * counts bytes that arrived in order and that the application was told of. */
 	u64 tx_bytes, rx_bytes;
+	/* The urgent bytes of the peer of which the application was told, and the position of the
+	 * last one: the word @rx_urgent of its slot. */
+	u64 rx_urgent;
 	/* The HOMA_STREAM_IS_* bits that stand in the slot. */
 	u32 state;
 	/* True while the application's connect() has not succeeded yet. */
@@ -155,6 +158,10 @@ void homad_stream_all_written(struct homad_thread *t,
 /** homad_stream_end() - end a stream that has nothing to wait for any more. */
 void homad_stream_end(struct homad_thread *t, struct homad_stream *stream,
 		      bool reset);
+
+/** homad_stream_show_urgent() - write to the slot that the peer has sent an urgent byte, if there
+ *  is one that the application was not told of. */
+void homad_stream_show_urgent(struct homad_stream *stream);
 
 /* ---- stream_news.c, stream_commands.c ---- */
 
