@@ -169,6 +169,17 @@ static void set_nonblock(struct homa_pl_sock *s, bool on)
 	homa_pl_tcp_changed(s);
 }
 
+/* Of a socket that listens the kernel keeps O_ASYNC alone as the program has set it. */
+static int listener_flags(struct homa_pl_sock *s, int fd, int cmd, int wanted)
+{
+	int flags = HOMA_PL_REAL(fcntl)(fd, F_GETFL);
+
+	if (cmd == F_SETFL && flags >= 0 && ((flags ^ wanted) & O_ASYNC))
+		HOMA_PL_REAL(fcntl)(fd, F_SETFL, flags ^ O_ASYNC);
+	homa_pl_tcp_fetch_listener(s);
+	return cmd == F_SETFL ? 0 : O_RDWR | s->status | (flags & O_ASYNC);
+}
+
 /* Do F_GETFL and F_SETFL of a TCP socket. One that listens must never block in the kernel. */
 static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 {
@@ -176,10 +187,8 @@ static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 
 	if (cmd == F_SETFL)
 		set_nonblock(s, (int)(intptr_t)arg & O_NONBLOCK);
-	if (s->tcp->listens) {
-		homa_pl_tcp_fetch_listener(s);
-		return cmd == F_SETFL ? 0 : O_RDWR | s->status;
-	}
+	if (s->tcp->listens)
+		return listener_flags(s, fd, cmd, (int)(intptr_t)arg);
 	rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
 	if (rc < 0 || cmd == F_SETFL || !s->tcp->common)
 		return rc < 0 ? -errno : rc;
@@ -188,12 +197,35 @@ static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 	return (rc & ~O_NONBLOCK) | s->status;
 }
 
+/* Could the call change who gets which signals of the socket? */
+static bool is_about_signals(int cmd, const void *arg)
+{
+	return cmd == F_SETOWN || cmd == F_SETOWN_EX || cmd == F_SETSIG ||
+	       (cmd == F_SETFL && ((intptr_t)arg & O_ASYNC));
+}
+
+static int tcp_control(struct homa_pl_sock *s, int fd, int cmd, void *arg)
+{
+	int rc;
+
+	if (cmd == F_GETFL || cmd == F_SETFL) {
+		rc = tcp_flags(s, fd, cmd, arg);
+	} else {
+		rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
+		rc = rc < 0 ? -errno : rc;
+	}
+	if (rc >= 0 &&
+	    (is_about_signals(cmd, arg) || (cmd == F_SETFL && s->tcp->async.on)))
+		homa_pl_tcp_async_changed(s, fd);
+	return rc;
+}
+
 static int control(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 {
 	int rc;
 
-	if ((cmd == F_GETFL || cmd == F_SETFL) && s->tcp)
-		return tcp_flags(s, fd, cmd, arg);
+	if (s->tcp && cmd != F_DUPFD && cmd != F_DUPFD_CLOEXEC)
+		return tcp_control(s, fd, cmd, arg);
 	if ((cmd == F_GETFL || cmd == F_SETFL) && s->set) {
 		rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
 		return rc < 0 ? -errno : rc;
@@ -260,6 +292,9 @@ static int kernels_ioctl(struct homa_pl_sock *s, int fd, unsigned long request,
 			return 0;
 	}
 	rc = HOMA_PL_REAL(ioctl)(fd, request, arg);
+	if (rc >= 0 && s->tcp &&
+	    (request == FIOASYNC || request == FIOSETOWN || request == SIOCSPGRP))
+		homa_pl_tcp_async_changed(s, fd);
 	return rc < 0 ? -errno : rc;
 }
 

@@ -8,6 +8,7 @@
  *	tcp_io.c	reading and writing
  *	tcp_room.c	how many bytes are taken at once
  *	tcp_urgent.c	urgent bytes
+ *	tcp_async.c	SIGIO and SIGURG
  *	tcp_options.c	options, names, TCP_INFO
  *	tcp_fork.c	sockets that are the kernel's when the process forks
  *	tcp_inherit.c	options that accepted connections have from their listener
@@ -39,6 +40,20 @@
 
 struct homa_pl_watch;
 struct homa_streams_ticket;
+
+/** struct homa_pl_async - who gets SIGIO and SIGURG of a socket. Guarded by: homa_pl_tcp_lock() */
+struct homa_pl_async {
+	/* The process, or the group as a negative number (F_SETOWN); 0: nobody. */
+	pid_t owner;
+	/* The signal in place of SIGIO (F_SETSIG); 0: SIGIO. */
+	int number;
+	/* O_ASYNC is set. */
+	bool on;
+	/* There was news for which no signal was sent. */
+	bool due;
+	/* SIGURG was sent for the urgent byte that there is. */
+	bool urgent;
+};
 
 /** struct homa_pl_tcp - a TCP socket. Written by: the call of the program that changes it; what
  *  several threads or processes may change at once (homa_pl_tcp_change()) and @watches under
@@ -88,6 +103,8 @@ struct homa_pl_tcp {
 	uint32_t inherited;
 	/* homad has just told news of it; homa_pl_tcp_lock() protects it. */
 	bool has_news;
+	/* Who gets signals. */
+	struct homa_pl_async async;
 	/* The first of its places in epoll sets, linked by homa_pl_watch.of_sock;
 	 * homa_pl_tcp_lock() protects it. */
 	struct homa_pl_watch *watches;
@@ -282,6 +299,13 @@ ssize_t homa_pl_tcp_splice_in(struct homa_pl_sock *s, const off64_t *at,
 			      unsigned int flags);
 ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 			     size_t count);
+
+/* ---- tcp_async.c ---- */
+
+/** homa_pl_tcp_async_changed() - note what the kernel says now of @fd's owner and O_ASYNC. */
+void homa_pl_tcp_async_changed(struct homa_pl_sock *s, int fd);
+/** homa_pl_tcp_any_due() - is there news of a socket with an owner? */
+bool homa_pl_tcp_any_due(void *arg);
 
 /* ---- tcp_urgent.c ---- */
 

@@ -306,6 +306,7 @@ static void note_news(struct homa_pl_sock *s, bool on)
 	if (!s || !s->tcp)
 		return;
 	s->tcp->has_news = on;
+	s->tcp->async.due |= on;
 	if (on && on_news)
 		on_news(s);
 }

@@ -259,6 +259,98 @@ static void urgent_flags__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* ---- signals ---- */
+
+static volatile sig_atomic_t urgent_signals, news_signals;
+
+static void count_signal(int number)
+{
+	if (number == SIGURG)
+		urgent_signals++;
+	else
+		news_signals++;
+}
+
+/* The process is signalled although it calls nothing. */
+static void await_signal(volatile sig_atomic_t *count)
+{
+	int ms = 0;
+
+	while (!*count) {
+		EXPECT(ms++ < TCP_PATIENCE);
+		usleep(1000);
+	}
+}
+
+static void urgent_signal__server(struct tcp_end *end)
+{
+	struct sigaction action = { .sa_handler = count_signal,
+				    .sa_flags = SA_RESTART };
+	int fd = tcp_accept_one(end);
+	char bytes[10];
+
+	MUST(sigaction(SIGURG, &action, NULL));
+	MUST(sigaction(SIGIO, &action, NULL));
+	MUST(fcntl(fd, F_SETOWN, getpid()));
+	SAME(fcntl(fd, F_GETOWN), getpid());
+	tcp_tell(end);
+	await_signal(&urgent_signals);
+	SAME(recv(fd, bytes, 1, MSG_OOB), 1);
+	SAME(bytes[0], '!');
+	SAME(urgent_signals, 1);
+	SAME(news_signals, 0);
+	SAME(recv(fd, bytes, 6, MSG_WAITALL), 3);
+	SAME(recv(fd, bytes, 3, MSG_WAITALL), 3);
+	SAME(urgent_signals, 1);
+	tcp_close(fd);
+}
+
+static void urgent_signal__client(struct tcp_end *end)
+{
+	send_seven(end);
+}
+
+static void async_signal__server(struct tcp_end *end)
+{
+	struct sigaction action = { .sa_handler = count_signal,
+				    .sa_flags = SA_RESTART };
+	int listener = tcp_listening(end, 5), fd, flags;
+	char bytes[10];
+
+	MUST(sigaction(SIGIO, &action, NULL));
+	MUST(fcntl(listener, F_SETOWN, getpid()));
+	flags = (int)MUST(fcntl(listener, F_GETFL));
+	MUST(fcntl(listener, F_SETFL, flags | O_ASYNC));
+	SAME(fcntl(listener, F_GETFL) & O_ASYNC, O_ASYNC);
+	tcp_ready();
+	await_signal(&news_signals);
+	fd = tcp_accept(listener);
+	MUST(fcntl(fd, F_SETOWN, getpid()));
+	flags = (int)MUST(fcntl(fd, F_GETFL));
+	MUST(fcntl(fd, F_SETFL, flags | O_ASYNC | O_NONBLOCK));
+	FAILS(read(fd, bytes, 10), EAGAIN);
+	news_signals = 0;
+	tcp_tell(end);
+	for (flags = 0; flags < 3;) {
+		await_signal(&news_signals);
+		news_signals = 0;
+		if (read(fd, bytes, 1) == 1)
+			news_signals = ++flags < 3;
+	}
+	tcp_close(fd);
+	tcp_close(listener);
+}
+
+static void async_signal__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	SAME(send(fd, "abc", 3, 0), 3);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_urgent_cases[] = {
 	TCP_CASE(urgent_apart),
 	TCP_CASE(urgent_inline),
@@ -266,5 +358,7 @@ const struct tcp_case tcp_urgent_cases[] = {
 	TCP_CASE(urgent_far),
 	TCP_CASE(urgent_told),
 	TCP_CASE(urgent_flags),
+	TCP_CASE(urgent_signal),
+	TCP_CASE(async_signal),
 	{ 0 },
 };
