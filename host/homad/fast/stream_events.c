@@ -154,9 +154,10 @@ static void put_news(struct homad_thread *t, struct homad_streams *s,
 	struct homa_stream_slot *slot = &s->slots[stream->slot];
 	u32 news = stream->news;
 
-	stream->news = 0;
+	homad_stream_no_news(s, stream);
 	if (news & HOMAD_NEWS_ACCEPTED) {
 		put(s, HOMA_STREAM_ACCEPTED, stream);
+		s->accepted_to = s->tail;
 	} else if (news & HOMAD_NEWS_OPENED) {
 		put(s, HOMA_STREAM_OPENED, stream);
 	} else if (news & HOMAD_NEWS_FAILED) {

@@ -145,10 +145,10 @@ static void leave_slot(struct homad_thread *t, struct homad_stream *stream)
 	struct homad_streams *s = stream->home;
 
 	homad_limit_leave(stream);
+	homad_stream_no_news(s, stream);
 	stream->home = NULL;
 	homa_list_del(&stream->of);
 	homa_list_del(&stream->pending);
-	stream->news = 0;
 	s->num_open--;
 	s->stream[stream->slot] = NULL;
 	homad_slot_put(s, stream->slot);
@@ -279,7 +279,7 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
 	if (unlikely(stream->rx_held))
 		take_held(t, stream);
 	homa_list_del(&stream->pending);
-	stream->news = 0;
+	homad_stream_no_news(stream->home, stream);
 	/* The bytes that the limit holds go first. */
 	if (!reset && stream->tx_end != stream->tx_last && stream->limit) {
 		stream->shutting = true;

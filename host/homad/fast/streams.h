@@ -46,6 +46,9 @@ struct homad_streams {
 	u64 tx_bytes, rx_bytes;
 	/* The value of @tail that the application was last told. */
 	u32 told;
+	/* @accepted_to: the value of @tail behind the last ACCEPTED. @unseen: the number of streams
+	 * with HOMAD_NEWS_ACCEPTED, which wait for room. */
+	u32 accepted_to, unseen;
 	/* The stream in each slot, or NULL. */
 	struct homad_stream **stream;
 	/* The numbers of free slots that have memory, in two stacks in one array; see

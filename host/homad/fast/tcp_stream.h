@@ -165,6 +165,9 @@ void homad_stream_show_urgent(struct homad_stream *stream);
 
 /* ---- stream_news.c, stream_commands.c ---- */
 
+/** homad_stream_no_news() - the application of @s, the home of the stream, is not told of what is
+ *  new. */
+void homad_stream_no_news(struct homad_streams *s, struct homad_stream *stream);
 /** homad_stream_news() - have the holders of a stream be told HOMAD_NEWS_* of it. */
 void homad_stream_news(struct homad_thread *t, struct homad_stream *stream,
 		       u32 news);
