@@ -274,6 +274,9 @@ const char *homa_pl_service_socket(void);
 /** homa_pl_stdio_begin() - make the standard streams read and write TCP sockets, if the program has
  *  begun with such. */
 void homa_pl_stdio_begin(void);
+/** homa_pl_stdio_replaced() - do so for @fd, if it is one of a standard stream, after the program
+ *  has put another file there. */
+void homa_pl_stdio_replaced(int fd);
 
 /* ---- tcp_io.c ---- */
 
