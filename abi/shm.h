@@ -279,6 +279,7 @@ enum {
 	HOMA_SHM_CAN_UNJOINED = 512,
 	HOMA_SHM_CAN_PATIENCE = 1024, /* HOMA_STREAM_PATIENCE */
 	HOMA_SHM_CAN_PASS = 2048,     /* HOMA_CTL_STREAM_TAKE */
+	HOMA_SHM_CAN_URGENT = 4096, /* HOMA_STREAM_URGENT, HOMA_STREAM_HAS_URGENT */
 };
 
 /* Bits of @need_kick: events for which homad wants a kick. */

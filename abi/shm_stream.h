@@ -99,6 +99,9 @@ enum homa_stream_op {
 	/* if @features has HOMA_SHM_CAN_PATIENCE: @token, an enum homa_stream_patience, becomes
 	 * @value */
 	HOMA_STREAM_PATIENCE,
+	/* if @features has HOMA_SHM_CAN_URGENT: the byte before position @value of those to send is
+	 * urgent. It comes before the doorbell for that byte, and takes the place of one before. */
+	HOMA_STREAM_URGENT,
 };
 
 /* How long a stream waits for a peer that is silent. */
@@ -220,6 +223,8 @@ enum {
 		2, /* the peer writes no more; @rx_end is the last position */
 	HOMA_STREAM_HAS_ERROR =
 		4, /* it has failed with @error; nothing more will come */
+	HOMA_STREAM_HAS_URGENT =
+		8, /* the peer has sent urgent bytes; see @rx_urgent */
 };
 
 /**
@@ -248,6 +253,8 @@ enum {
  *	however full it is: it is as large as it may be, or its user has no memory for more.
  * @local: This is the address and port on this host.
  * @remote: This is the address and port of the peer.
+ * @rx_urgent: homad writes the position of the peer's last urgent byte, which may have to come
+ *	yet, and in the upper half how many there were.
  * @rx_read: The application writes the position behind the last byte that it has taken.
  * @tx_end: The application writes the position behind the last byte that it has written.
  * @tx_map: The application writes the map of the buffer with bytes to send.
@@ -260,6 +267,10 @@ enum {
  *	exchanges it; homad writes 0 if that application has ended.
  * @tx_lock: The @id of the area whose application writes now, or 0 if nobody does; written in
  *	the same way.
+ * @urgent_given: The upper half of @rx_urgent for the urgent byte that a program was last given by
+ *	itself. homad writes 0 at first, to the next two, too, and does not look at them.
+ * @urgent_seen: The reader writes @rx_urgent as it last saw it.
+ * @urgent_past: The upper half of @rx_urgent for the last urgent byte that was read past.
  * @common: The processes that have the stream keep here what they have agreed on, such as
  *	O_NONBLOCK. homad does not look at it, and it may be anything when a stream begins.
  *
@@ -283,7 +294,8 @@ struct homa_stream_slot {
 	uint32_t pad0;
 	struct homa_stream_end local;
 	struct homa_stream_end remote;
-	uint32_t pad1[6];
+	uint64_t rx_urgent;
+	uint32_t pad1[4];
 	uint32_t rx_read;
 	uint32_t tx_end;
 	uint64_t tx_map;
@@ -291,7 +303,10 @@ struct homa_stream_slot {
 	uint32_t rx_rung;
 	uint32_t shut;
 	uint32_t rx_lock, tx_lock;
-	uint32_t pad2[7];
+	uint32_t urgent_given;
+	uint64_t urgent_seen;
+	uint32_t urgent_past;
+	uint32_t pad2[3];
 	uint64_t common[8];
 };
 

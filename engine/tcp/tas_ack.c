@@ -48,6 +48,9 @@ void tas_follow(struct tas_conn *conn)
 	follow(&conn->recover, una);
 	follow(&conn->ecn_seq, una);
 	follow(&conn->snd_small, una);
+	if (unlikely(conn->f.flags & TAS_F_URGENT) &&
+	    !tas_after(conn->snd_up, una))
+		conn->f.flags &= ~(u32)TAS_F_URGENT;
 }
 
 static void acknowledged(struct tas_engine *engine, struct tas_conn *conn,

@@ -37,11 +37,15 @@ enum {
 	TAS_F_FIN = 1 << 8, /* the application sends no more: snd_end counts a FIN */
 	TAS_F_FIN_IN = 1 << 9, /* the peer's FIN came in order: rcv_nxt counts it */
 	TAS_F_CLOSED = 1 << 10, /* the application has let go of the connection */
+	TAS_F_URGENT = 1
+		<< 11, /* bytes before @snd_up are urgent: the peer does not have all */
 	TAS_F_RECOVERY = 1 << 12, /* a loss is being repaired, up to @recover */
 	TAS_F_LOSS = 1 << 13, /* all since a timeout is repaired, up to @recover */
 	TAS_F_KEEPALIVE = 1 << 14, /* silence is probed (the host sets it) */
 	TAS_F_CORK = 1 << 15, /* only full segments are sent (the host sets it) */
 	TAS_F_CWND_FULL = 1 << 16, /* the congestion window was what held us back */
+	TAS_F_URGENT_IN = 1
+		<< 17, /* the byte @rcv_up is urgent, and was not taken */
 	TAS_F_PROBE = 1 << 18, /* a probe of the peer's window is to be sent */
 	TAS_F_PINGPONG = 1
 		<< 19, /* replies carry the ACKs, no need for quick ones */
@@ -309,6 +313,11 @@ struct tas_conn {
 	u32 undo_ts;
 	/* Sequence number of the peer's FIN. It counts while TAS_F_FIN_SEEN is set. */
 	u32 fin_at;
+	/* Sequence number behind our last urgent byte. It counts while TAS_F_URGENT is set. */
+	u32 snd_up;
+	/* Sequence number of the peer's last urgent byte. It counts while TAS_F_URGENT_IN is
+	 * set. */
+	u32 rcv_up;
 	/* Time at which an unacceptable segment was last answered, in ns; 0: none was. */
 	u64 challenged_at;
 	/* Longest IP packet that the path takes, in bytes; 0: as long as tas_engine.mtu. */
@@ -385,6 +394,20 @@ static inline u32 tas_rx_size(const struct tas_conn *conn)
 static inline u32 tas_scale_slack(const struct tas_conn *conn)
 {
 	return (1u << conn->f.rcv_wscale) - 1;
+}
+
+/**
+ * tas_rx_limit() - position behind the last byte that is taken from the peer
+ *
+ * A peer may send up to the window as segments told it, which is rounded up. The buffer has
+ * room for that, except after rcv_edge was moved to bytes that lay beyond it.
+ */
+static inline u32 tas_rx_limit(const struct tas_conn *conn)
+{
+	u32 full = conn->f.rcv_read + tas_rx_size(conn);
+	u32 told = conn->f.rcv_edge + tas_scale_slack(conn);
+
+	return (s32)(full - told) < 0 ? full : told;
 }
 
 /**

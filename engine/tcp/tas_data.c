@@ -113,8 +113,8 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 
 	if (tas_before(start, conn->f.rcv_nxt))
 		start = conn->f.rcv_nxt;
-	if (tas_after(end, conn->f.rcv_edge))
-		end = conn->f.rcv_edge;
+	if (tas_after(end, tas_rx_limit(conn)))
+		end = tas_rx_limit(conn);
 	if (!tas_after(end, start)) {
 		engine->metrics.duplicates++;
 		tas_owe_ack(engine, conn, true);
@@ -134,6 +134,8 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 			close_gaps(conn);
 			conn->gap_acks = 0;
 		}
+		if (unlikely(tas_after(conn->f.rcv_nxt, conn->f.rcv_edge)))
+			conn->f.rcv_edge = conn->f.rcv_nxt;
 		if (closes)
 			tas_owe_ack(engine, conn, true);
 		else
@@ -199,8 +201,10 @@ void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 	s32 offered = (s32)(f->rcv_edge - f->rcv_nxt);
 
 	if (unlikely(bytes > f->rcv_nxt - f->rcv_read ||
-		     (f->flags & TAS_F_FIN_IN)))
+		     (f->flags & (TAS_F_FIN_IN | TAS_F_URGENT_IN)))) {
 		bytes = homa_min_u32(bytes, tas_readable(conn));
+		tas_urgent_taken(conn, f->rcv_read + bytes);
+	}
 	f->rcv_read += bytes;
 	/* If the peer may send less than half of the buffer, it may be told of more. */
 	if (unlikely(offered <= (s32)((1u << f->rx_shift) >> 1)))

@@ -317,6 +317,15 @@ int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 /** tas_taken() - the application has taken @bytes out of its receive buffer */
 void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
+/** tas_urge() - the byte before position @end of the stream, as in struct tas_out, is urgent. The
+ *  host says so before tas_written() brings it. It takes the place of an urgent byte of before.
+ *  Returns 0, TAS_EPIPE as tas_written(), or TAS_EINVAL if it is 1 GiB away. */
+int tas_urge(struct tas_engine *engine, struct tas_conn *conn, u32 end);
+
+/** tas_urgent_at() - is a byte of the peer urgent that was not taken? It may have to come yet.
+ *  @position: receives its position in the stream, as in struct tas_copy. */
+bool tas_urgent_at(const struct tas_conn *conn, u32 *position);
+
 /** tas_set_buffer() - the receive buffer has 2^@rx_shift bytes now, no fewer than before */
 void tas_set_buffer(struct tas_engine *engine, struct tas_conn *conn,
 		    u8 rx_shift);

@@ -13,11 +13,15 @@
 /* Least time between two measurements of a round trip in the short form, in ns. */
 #define TAS_TIMED_NS TAS_MSEC
 
+/* Most bytes in a send buffer, as sequence numbers compare within 2^31. */
+#define TAS_WRITTEN_MOST (1u << 30)
+
 /* A connection with any of these flags cannot be in the short form (tas_short.c). */
-#define TAS_F_LONG                                                      \
-	((u32)(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED |  \
-	       TAS_F_RECOVERY | TAS_F_LOSS | TAS_F_CORK | TAS_F_PROBE | \
-	       TAS_F_ALIVE | TAS_F_PACED | TAS_F_WAITS | TAS_F_CWND_FULL))
+#define TAS_F_LONG                                                         \
+	((u32)(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED |     \
+	       TAS_F_RECOVERY | TAS_F_LOSS | TAS_F_CORK | TAS_F_PROBE |    \
+	       TAS_F_ALIVE | TAS_F_PACED | TAS_F_WAITS | TAS_F_CWND_FULL | \
+	       TAS_F_URGENT))
 
 /* ---- tas_short.c ---- */
 
@@ -324,6 +328,16 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 /* Takes the congestion mark of a segment, or its CWR flag. */
 void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg, u8 ecn);
+
+/* ---- tas_urgent.c ---- */
+
+/* Takes the urgent pointer of an acceptable segment, before its payload. */
+void tas_urgent_in(struct tas_engine *engine, struct tas_conn *conn,
+		   const struct tas_segment *seg);
+/* Forgets the peer's urgent byte if the application takes the bytes before @upto. */
+void tas_urgent_taken(struct tas_conn *conn, u32 upto);
+/* Writes the urgent pointer to @seg if it begins before our last urgent byte. */
+void tas_urgent_out(const struct tas_conn *conn, struct tas_segment *seg);
 
 /* ---- tas_window.c, tas_path.c ---- */
 

@@ -13,7 +13,7 @@
 /* With any of these flags of a connection a segment may be an exception. */
 #define UNUSUAL_IN                                               \
 	(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED | \
-	 TAS_F_RECOVERY | TAS_F_LOSS)
+	 TAS_F_RECOVERY | TAS_F_LOSS | TAS_F_URGENT)
 
 /* Each time that snd_una passes a multiple of 2^28, sequence numbers that are remembered
  * follow it, so that none seems to lie ahead. */
@@ -144,7 +144,7 @@ static bool usual(const struct tas_conn *conn, const struct tas_segment *seg)
 	return seg->ack - f->snd_una <= f->snd_nxt - f->snd_una &&
 	       !tas_before(seg->seq + seg->length, f->rcv_nxt) &&
 	       !tas_after(seg->seq, f->rcv_edge + tas_scale_slack(conn)) &&
-	       (!seg->length || tas_before(seg->seq, f->rcv_edge));
+	       (!seg->length || tas_before(seg->seq, tas_rx_limit(conn)));
 }
 
 static void stranger(struct tas_engine *engine, const struct tas_pair *pair,

@@ -220,6 +220,8 @@ void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 		return;
 	if (seg->length && no_place(conn))
 		return;
+	if (seg->flags & TAS_URG)
+		tas_urgent_in(engine, conn, seg);
 	if (seg->length && !(conn->f.flags & TAS_F_FIN_IN))
 		tas_data_in(engine, conn, seg, copy);
 	else if (seg->length ||

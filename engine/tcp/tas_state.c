@@ -2,9 +2,6 @@
 /* How connections end, and what applications do to them. */
 #include "tas_impl.h"
 
-/* Most bytes in a send buffer, as sequence numbers compare within 2^31. */
-#define WRITTEN_MOST (1u << 30)
-
 void tas_fail(struct tas_engine *engine, struct tas_conn *conn, int error)
 {
 	if (conn->f.state < TAS_ESTABLISHED)
@@ -93,7 +90,7 @@ int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 		     conn->f.state == TAS_CLOSED))
 		return TAS_EPIPE;
 	if (unlikely((u64)(conn->f.snd_end - conn->f.snd_una) + bytes >
-		     WRITTEN_MOST))
+		     TAS_WRITTEN_MOST))
 		return TAS_EINVAL;
 	conn->f.snd_end += bytes;
 	if (likely(bytes && !homa_list_linked(&conn->f.tx)))

@@ -41,6 +41,8 @@ static void common(struct tas_engine *engine, struct tas_conn *conn,
 	}
 	if (conn->f.flags & TAS_F_ECHO)
 		seg->flags |= TAS_ECE;
+	if (unlikely(conn->f.flags & TAS_F_URGENT))
+		tas_urgent_out(conn, seg);
 	conn->f.flags &= ~(TAS_F_ACK_NOW | TAS_F_ACK_LATER);
 	conn->f.rcv_acked = conn->f.rcv_nxt;
 	if (conn->f.quick)
@@ -236,6 +238,9 @@ static bool send_lost(struct tas_engine *engine, struct tas_conn *conn,
 /* Would a small segment have to wait for an ACK? (RFC 896, after Minshall.) */
 static bool nagle_waits(const struct tas_conn *conn)
 {
+	/* What is urgent does not wait, as in Linux. */
+	if (conn->f.flags & TAS_F_URGENT)
+		return false;
 	if (conn->f.flags & TAS_F_CORK)
 		return true;
 	return !(conn->f.flags & TAS_F_NODELAY) && tas_in_flight(conn) &&
@@ -268,6 +273,9 @@ static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 				    homa_max_u32(engine->params.max_segment / mss,
 						 1) *
 					    mss);
+	/* A device that cuts a segment would repeat its urgent pointer. */
+	if (unlikely(conn->f.flags & TAS_F_URGENT))
+		most = homa_min_u32(most, mss);
 	if (room < most)
 		most = room >= mss ? room / mss * mss : half_window(conn, room);
 	if (pipe + most > conn->f.cwnd) {

@@ -126,6 +126,8 @@ enum tas_event {
 		/* the connection is closed, and the peer has acknowledged all bytes and the
 		 * FIN */
 	64,
+	TAS_EV_URGENT =
+		128, /* a byte is urgent, which may have to come yet; see tas_urgent_at() */
 };
 
 enum tas_state {

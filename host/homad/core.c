@@ -16,6 +16,7 @@
 #include "log.h"
 #include "netif.h"
 #include "privileges.h"
+#include "tcp_handed.h"
 
 #define ALIGN 64u
 #define CTRL_SLOTS 8192u
@@ -388,7 +389,7 @@ static int make_tcp(struct homad *d)
 	mtu = homa_min_u32(mtu, HOMAD_TCP_MTU);
 	homad_now(t);
 	t->tcp = homad_tcp_new(d->config.tcp_connections, mtu, t->ctx.now);
-	if (!t->tcp)
+	if (!t->tcp || homad_handed_make(d))
 		return -ENOMEM;
 	tas_set(&t->tcp->engine, "max_segment", unit_bytes(d, mtu, rate));
 	tas_set(&t->tcp->engine, "congestion", (u32)d->config.tcp_cc);
@@ -406,12 +407,12 @@ static int start_threads(struct homad *d)
 	for (i = 0; i < d->num_threads && !rc; i++)
 		rc = homad_thread_make(d, i);
 	/* Each port gets a thread, and queues of one device get different ones. */
-	for (i = 0; i < d->num_ports && !rc; i++) {
-		if (!d->ports[i].nic)
-			continue;
-		rc = homad_thread_serve(d->threads[next], &d->ports[i]);
-		next = (next + 1) % d->num_threads;
-	}
+	for (i = 0; i < d->num_ports && !rc; i++)
+		if (d->ports[i].nic)
+			rc = homad_thread_serve(
+				d->threads[homad_thread_for_port(
+					d, &d->ports[i], d->num_threads, &next)],
+				&d->ports[i]);
 	d->num_active = d->num_threads;
 	if (!rc && d->config.num_tcp_rules)
 		rc = make_tcp(d);

@@ -167,6 +167,17 @@ int homad_set_params(struct homad_thread *t, void *arg);
  * homad_thread_for_app() - return the thread at which a new attachment should be at home.
  */
 struct homad_thread *homad_thread_for_app(struct homad *d);
+/**
+ * homad_thread_for_port() - return the index of the thread that serves @port when the first
+ * @active threads take part. @next: 0 before the first port, then the caller's for this function.
+ *
+ * Ports get the threads in turn, so queues of one device get different ones. With TCP the first
+ * port of each device is the first thread's, which sends TCP by it.
+ */
+u32 homad_thread_for_port(const struct homad *d, const struct homad_port *port,
+			  u32 active, u32 *next);
+/** homad_bring_home() - make the first thread the home of @app; 0 or a negative errno. */
+int homad_bring_home(struct homad *d, struct homad_app *app);
 /** homad_scale_to() - make the first @active threads the active ones. */
 void homad_scale_to(struct homad *d, u32 active);
 

@@ -324,9 +324,10 @@ class Calls:
     def _ioctl(self, call: Call) -> Attempt:
         _, fd = self._fd(call)
         names = {"SIOCINQ": "inq", "FIONREAD": "inq", "SIOCOUTQ": "outq", "SIOCOUTQNSD": "outqnsd"}
+        names["SIOCATMARK"] = "atmark"
         what = call.arguments[1]
         if not isinstance(what, Word) or what.name not in names:
-            raise Unsupported("ioctl() other than SIOCINQ, SIOCOUTQ and SIOCOUTQNSD")
+            raise Unsupported("ioctl() other than SIOCINQ, SIOCOUTQ, SIOCOUTQNSD, SIOCATMARK")
         want = call.arguments[2]
 
         def run() -> int:
@@ -399,7 +400,9 @@ def check(call: Call) -> None:
 
 
 def _waits(result: int, fd: Descriptor, flags: int) -> int | None:
-    waits = result == AGAIN and fd.blocking and not flags & socket.MSG_DONTWAIT
+    # For an urgent byte no call waits.
+    at_once = flags & (socket.MSG_DONTWAIT | socket.MSG_OOB)
+    waits = result == AGAIN and fd.blocking and not at_once
     return BLOCKS if waits else result
 
 

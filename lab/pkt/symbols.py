@@ -20,6 +20,7 @@ _MORE = {
     "FIONREAD": 0x541B,
     "SIOCOUTQ": 0x5411,
     "SIOCOUTQNSD": 0x894B,
+    "SIOCATMARK": 0x8905,
     "SOL_TCP": 6,
     "TCP_CORK": 3,
     "TCP_SYNCNT": 7,

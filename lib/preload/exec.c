@@ -59,6 +59,8 @@ static bool keep(struct homa_pl_sock *s, int fd, struct homa_pl_kept *kept)
 		.shut_read = tcp->shut_read,
 		.shut_write = tcp->shut_write,
 		.common = tcp->common,
+		.kernels = tcp->kernels,
+		.forked = tcp->forked,
 	};
 	kept->has_stream = tcp->stream && !tcp->stopped &&
 			   homa_stream_carry(tcp->stream, &kept->stream);

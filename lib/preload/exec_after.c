@@ -172,6 +172,9 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 	tcp->options = kept->options;
 	tcp->patience = kept->patience;
 	tcp->send_most = kept->send_most;
+	tcp->inlines = homa_pl_tcp_inlines(fd);
+	tcp->kernels = kept->kernels != 0;
+	tcp->forked = kept->forked != 0;
 	if (!tcp->stream)
 		return;
 	tcp->open = kept->open != 0;

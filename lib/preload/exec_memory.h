@@ -37,6 +37,8 @@
  * @shut_read: 1 if the program has shut it down for reading.
  * @shut_write: 1 if the program has shut it down for writing.
  * @common: 1 if another process has or had the connection, too.
+ * @kernels: 1 if the socket has an option that homad does not know.
+ * @forked: 1 if a process has forked while the socket was the kernel's.
  * @unused: zeros, so that all bytes of the struct have a value.
  */
 struct homa_pl_kept {
@@ -48,7 +50,8 @@ struct homa_pl_kept {
 	uint32_t options, send_most;
 	struct homa_patience patience;
 	uint8_t has_stream, open, error_told, shut_read, shut_write, common;
-	uint8_t unused[6];
+	uint8_t kernels, forked;
+	uint8_t unused[4];
 };
 
 /* struct homa_pl_memory - the begin of the memfd, behind which entries of sockets follow */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Hooks of the calls that close, copy and configure descriptors, whatever they
+ * Hooks of the calls that close and configure descriptors, whatever they
  * are of; and of munmap(), as receive regions are in use until then.
  */
 #include <fcntl.h>
@@ -97,69 +97,6 @@ HOMA_PL_HOOK void closefrom(int low)
 	HOMA_PL_REAL(closefrom)(low);
 }
 
-HOMA_PL_HOOK int dup(int old)
-{
-	struct homa_pl_sock *s = homa_pl_find(old);
-
-	if (!s)
-		return HOMA_PL_REAL(dup)(old);
-	return (int)homa_pl_result(s, homa_pl_dup(s, old, 0, false));
-}
-
-/* Do dup2() or dup3() of different numbers, at least one of which is a socket's of ours. */
-static int dup_to(int old, int fd, int flags)
-{
-	struct homa_pl_sock *s = homa_pl_find(old);
-	int rc;
-
-	/* The socket that was behind @fd may end here, so signal handlers have to wait. */
-	homa_pl_hold();
-	rc = homa_pl_dup_to(s, old, fd, flags);
-	if (s)
-		homa_pl_put(s);
-	homa_pl_unhold();
-	if (rc >= 0)
-		return rc;
-	errno = -rc;
-	return -1;
-}
-
-static bool of_homa(int fd)
-{
-	struct homa_pl_sock *s = homa_pl_find(fd);
-
-	if (s)
-		homa_pl_put(s);
-	return s != NULL;
-}
-
-/* Is @fd one of our own descriptors, which the program would replace? */
-static bool is_in_use(int fd)
-{
-	if (HOMA_PL_LIKELY(!homa_pl_is_own_fd(fd)))
-		return false;
-	errno = EBUSY;
-	return true;
-}
-
-HOMA_PL_HOOK int dup2(int old, int fd)
-{
-	if (old != fd && is_in_use(fd))
-		return -1;
-	if (old == fd || fd < 0 || (!of_homa(old) && !of_homa(fd)))
-		return HOMA_PL_REAL(dup2)(old, fd);
-	return dup_to(old, fd, 0);
-}
-
-HOMA_PL_HOOK int dup3(int old, int fd, int flags)
-{
-	if (old != fd && is_in_use(fd))
-		return -1;
-	if (old == fd || fd < 0 || (!of_homa(old) && !of_homa(fd)))
-		return HOMA_PL_REAL(dup3)(old, fd, flags);
-	return dup_to(old, fd, flags);
-}
-
 static void set_nonblock(struct homa_pl_sock *s, bool on)
 {
 	homa_pl_tcp_change(s);
@@ -169,6 +106,17 @@ static void set_nonblock(struct homa_pl_sock *s, bool on)
 	homa_pl_tcp_changed(s);
 }
 
+/* Of a socket that listens the kernel keeps O_ASYNC alone as the program has set it. */
+static int listener_flags(struct homa_pl_sock *s, int fd, int cmd, int wanted)
+{
+	int flags = HOMA_PL_REAL(fcntl)(fd, F_GETFL);
+
+	if (cmd == F_SETFL && flags >= 0 && ((flags ^ wanted) & O_ASYNC))
+		HOMA_PL_REAL(fcntl)(fd, F_SETFL, flags ^ O_ASYNC);
+	homa_pl_tcp_fetch_listener(s);
+	return cmd == F_SETFL ? 0 : O_RDWR | s->status | (flags & O_ASYNC);
+}
+
 /* Do F_GETFL and F_SETFL of a TCP socket. One that listens must never block in the kernel. */
 static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 {
@@ -176,10 +124,8 @@ static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 
 	if (cmd == F_SETFL)
 		set_nonblock(s, (int)(intptr_t)arg & O_NONBLOCK);
-	if (s->tcp->listens) {
-		homa_pl_tcp_fetch_listener(s);
-		return cmd == F_SETFL ? 0 : O_RDWR | s->status;
-	}
+	if (s->tcp->listens)
+		return listener_flags(s, fd, cmd, (int)(intptr_t)arg);
 	rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
 	if (rc < 0 || cmd == F_SETFL || !s->tcp->common)
 		return rc < 0 ? -errno : rc;
@@ -188,12 +134,35 @@ static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 	return (rc & ~O_NONBLOCK) | s->status;
 }
 
+/* Could the call change who gets which signals of the socket? */
+static bool is_about_signals(int cmd, const void *arg)
+{
+	return cmd == F_SETOWN || cmd == F_SETOWN_EX || cmd == F_SETSIG ||
+	       (cmd == F_SETFL && ((intptr_t)arg & O_ASYNC));
+}
+
+static int tcp_control(struct homa_pl_sock *s, int fd, int cmd, void *arg)
+{
+	int rc;
+
+	if (cmd == F_GETFL || cmd == F_SETFL) {
+		rc = tcp_flags(s, fd, cmd, arg);
+	} else {
+		rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
+		rc = rc < 0 ? -errno : rc;
+	}
+	if (rc >= 0 &&
+	    (is_about_signals(cmd, arg) || (cmd == F_SETFL && s->tcp->async.on)))
+		homa_pl_tcp_async_changed(s, fd);
+	return rc;
+}
+
 static int control(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 {
 	int rc;
 
-	if ((cmd == F_GETFL || cmd == F_SETFL) && s->tcp)
-		return tcp_flags(s, fd, cmd, arg);
+	if (s->tcp && cmd != F_DUPFD && cmd != F_DUPFD_CLOEXEC)
+		return tcp_control(s, fd, cmd, arg);
 	if ((cmd == F_GETFL || cmd == F_SETFL) && s->set) {
 		rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
 		return rc < 0 ? -errno : rc;
@@ -252,12 +221,17 @@ static int kernels_ioctl(struct homa_pl_sock *s, int fd, unsigned long request,
 	if (s->tcp && s->tcp->stream && arg &&
 	    (request == FIONREAD || request == SIOCOUTQ || request == SIOCOUTQNSD))
 		return homa_pl_tcp_count(s, request, arg);
+	if (s->tcp && s->tcp->stream && arg && request == SIOCATMARK)
+		return homa_pl_tcp_at_mark(s, arg);
 	if (s->tcp && request == FIONBIO && arg) {
 		set_nonblock(s, *(const int *)arg);
 		if (s->tcp->listens)
 			return 0;
 	}
 	rc = HOMA_PL_REAL(ioctl)(fd, request, arg);
+	if (rc >= 0 && s->tcp &&
+	    (request == FIOASYNC || request == FIOSETOWN || request == SIOCSPGRP))
+		homa_pl_tcp_async_changed(s, fd);
 	return rc < 0 ? -errno : rc;
 }
 
@@ -275,6 +249,14 @@ HOMA_PL_HOOK int ioctl(int fd, unsigned long request, ...)
 	if (s->tcp || s->set)
 		return (int)homa_pl_result(s, kernels_ioctl(s, fd, request, arg));
 	return (int)homa_pl_result(s, homa_pl_ioctl(s, fd, request, arg));
+}
+
+/* The C library's own calls ioctl() where it cannot be replaced. */
+HOMA_PL_HOOK int sockatmark(int fd)
+{
+	int at;
+
+	return ioctl(fd, SIOCATMARK, &at) < 0 ? -1 : at;
 }
 
 HOMA_PL_HOOK int munmap(void *start, size_t length)

@@ -41,7 +41,9 @@ static int64_t tcp_receive(struct homa_pl_sock *s, struct msghdr *msg, int flags
 	if (rc >= 0) {
 		msg->msg_namelen = 0;
 		msg->msg_controllen = 0;
-		msg->msg_flags = 0;
+		msg->msg_flags = flags & MSG_OOB;
+		if ((flags & MSG_OOB) && !rc)
+			msg->msg_flags |= MSG_TRUNC;
 	}
 	return rc;
 }

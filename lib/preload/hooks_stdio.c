@@ -2,11 +2,13 @@
 /*
  * Hooks of stdio. The C library reads and writes the descriptor of a FILE by calls of its own,
  * which cannot be replaced. So fdopen() of a TCP socket makes a FILE that reads, writes and
- * closes by functions of ours, and a program that is run with such sockets as its standard
- * streams gets FILEs of this kind for them. fileno() tells the descriptor as always.
+ * closes by functions of ours. A program that is run with such sockets as its standard streams,
+ * or puts them there by dup2(), gets FILEs of this kind for them. fileno() tells the descriptor
+ * as always.
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "hook.h"
@@ -79,18 +81,46 @@ HOMA_PL_HOOK FILE *fdopen(int fd, const char *mode)
 	return open_socket(fd, mode);
 }
 
+/* Give @to what the program has written to @from and the C library has not. */
+static void carry_over(FILE *from, FILE *to)
+{
+	size_t left = __fpending(from);
+
+	if (__flbf(from))
+		setvbuf(to, NULL, _IOLBF, 0);
+	if (left)
+		fwrite(from->_IO_write_base, 1, left, to);
+	__fpurge(from);
+}
+
+void homa_pl_stdio_replaced(int fd)
+{
+	static FILE *ours[3];
+	FILE **of[] = { &stdin, &stdout, &stderr }, *file;
+
+	if (fd < 0 || fd > STDERR_FILENO || !is_tcp(fd) || !*of[fd] ||
+	    *of[fd] == ours[fd] || fileno(*of[fd]) != fd)
+		return;
+	/* What has been read ahead is of the file that was there before. */
+	if (fd == STDIN_FILENO &&
+	    (*of[fd])->_IO_read_ptr != (*of[fd])->_IO_read_end)
+		return;
+	file = open_socket(fd, fd == STDIN_FILENO ? "r" : "w");
+	if (!file)
+		return;
+	if (fd == STDERR_FILENO)
+		setvbuf(file, NULL, _IONBF, 0);
+	else if (fd == STDOUT_FILENO)
+		carry_over(*of[fd], file);
+	*of[fd] = ours[fd] = file;
+}
+
 void homa_pl_stdio_begin(void)
 {
-	FILE *file;
+	int fd;
 
-	file = is_tcp(STDIN_FILENO) ? open_socket(STDIN_FILENO, "r") : NULL;
-	stdin = file ? file : stdin;
-	file = is_tcp(STDOUT_FILENO) ? open_socket(STDOUT_FILENO, "w") : NULL;
-	stdout = file ? file : stdout;
-	file = is_tcp(STDERR_FILENO) ? open_socket(STDERR_FILENO, "w") : NULL;
-	if (file)
-		setvbuf(file, NULL, _IONBF, 0);
-	stderr = file ? file : stderr;
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		homa_pl_stdio_replaced(fd);
 }
 
 /* ---- descriptors ---- */

@@ -258,6 +258,25 @@ static int await_answer(struct homa_pl_sock *s)
 	return -EOPNOTSUPP;
 }
 
+/* May this thread ask for a connection? Of several that do so at once only one may. */
+static bool begin_connect(struct homa_pl_tcp *tcp)
+{
+	bool may;
+
+	homa_pl_tcp_lock();
+	may = !tcp->stream && !tcp->begins;
+	tcp->begins |= may;
+	homa_pl_tcp_unlock();
+	return may;
+}
+
+static void end_begin(struct homa_pl_tcp *tcp)
+{
+	homa_pl_tcp_lock();
+	tcp->begins = false;
+	homa_pl_tcp_unlock();
+}
+
 /* Connect by homad. @local: the address to connect from, if @addr is on this host; else NULL. */
 static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local,
 			    const struct sockaddr *addr, socklen_t len)
@@ -266,15 +285,20 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local
 	struct homa_stream *stream;
 	int rc;
 
+	if (!begin_connect(tcp))
+		return -EALREADY;
 	rc = homa_stream_connect_with(homa_pl_streams(), &tcp->patience, local,
 				      addr, len, &stream);
-	if (rc)
+	if (rc) {
+		end_begin(tcp);
 		return rc;
+	}
 	homa_stream_set_user(stream, s);
 	homa_stream_options(stream, tcp->options);
 	homa_stream_limit_send(stream, tcp->send_most);
 	tcp->connecting = true;
 	__atomic_store_n(&tcp->stream, stream, __ATOMIC_RELEASE);
+	end_begin(tcp);
 	homa_pl_tcp_moved(s);
 	rc = local ? await_answer(s) : 0;
 	if (rc)
@@ -425,6 +449,7 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 	own->tcp->options = s->tcp->options;
 	own->tcp->patience = s->tcp->patience;
 	own->tcp->least = s->tcp->least;
+	own->tcp->inlines = s->tcp->inlines;
 	own->tcp->send_most = s->tcp->send_most;
 	homa_pl_tcp_limit(own);
 	own->tcp->linger = s->tcp->linger;

@@ -7,10 +7,14 @@
  *	tcp_kernel.c	calls of a socket that is the kernel's
  *	tcp_io.c	reading and writing
  *	tcp_room.c	how many bytes are taken at once
+ *	tcp_urgent.c	urgent bytes
+ *	tcp_async.c	SIGIO and SIGURG
  *	tcp_options.c	options, names, TCP_INFO
+ *	tcp_fork.c	sockets that are the kernel's when the process forks
  *	tcp_inherit.c	options that accepted connections have from their listener
  *	tcp_common.c	what several processes with one connection have together
  *	tcp_wait.c	sleeping, and who is woken by what homad tells
+ *	tcp_one.c	waiting for one socket
  *	tcp_poll.c	poll() and select()
  *	tcp_epoll.c	epoll sets
  *	tcp_ready.c	what a socket is ready for; which sockets of a set are, and sets in sets
@@ -32,9 +36,24 @@
 #include <sys/epoll.h>
 #include "patience.h"
 #include "preload.h"
+#include "stream_urgent.h"
 
 struct homa_pl_watch;
 struct homa_streams_ticket;
+
+/** struct homa_pl_async - who gets SIGIO and SIGURG of a socket. Guarded by: homa_pl_tcp_lock() */
+struct homa_pl_async {
+	/* The process, or the group as a negative number (F_SETOWN); 0: nobody. */
+	pid_t owner;
+	/* The signal in place of SIGIO (F_SETSIG); 0: SIGIO. */
+	int number;
+	/* O_ASYNC is set. */
+	bool on;
+	/* There was news for which no signal was sent. */
+	bool due;
+	/* SIGURG was sent for the urgent byte that there is. */
+	bool urgent;
+};
 
 /** struct homa_pl_tcp - a TCP socket. Written by: the call of the program that changes it; what
  *  several threads or processes may change at once (homa_pl_tcp_change()) and @watches under
@@ -51,9 +70,14 @@ struct homa_pl_tcp {
 	/* The program has set an option that homad does not know, so the socket stays the kernel's:
 	 * homa_pl_tcp_kernel_knows(). */
 	bool kernels;
+	/* The process has forked while the socket was the kernel's, so another one may have it,
+	 * too: the kernel connects it. */
+	bool forked;
 	/* @connecting: the program has called connect() and does not know the result yet.
 	 * @open: the connection is open, and the program knows it. */
 	bool connecting, open;
+	/* A thread is asking homad for the connection; under homa_pl_tcp_lock(). */
+	bool begins;
 	/* The program has heard why the connection failed; later calls only tell its end. */
 	bool error_told;
 	/* The program has shut down that direction. */
@@ -62,6 +86,8 @@ struct homa_pl_tcp {
 	bool peer_first;
 	/* A set of HOMA_STREAM_NODELAY, CORK, KEEPALIVE, and RESET (SO_LINGER with 0 s). */
 	unsigned int options;
+	/* SO_OOBINLINE: urgent bytes stay in the stream. */
+	bool inlines;
 	/* How long it waits for a silent peer, as far as the program has said that. */
 	struct homa_patience patience;
 	/* The longest time that close() waits until the peer has everything (SO_LINGER), in
@@ -77,6 +103,10 @@ struct homa_pl_tcp {
 	/* Of a listener: which options accepted connections get; 0 if it has to be found out.
 	 * tcp_inherit.c reads and writes it, atomically. */
 	uint32_t inherited;
+	/* homad has just told news of it; homa_pl_tcp_lock() protects it. */
+	bool has_news;
+	/* Who gets signals. */
+	struct homa_pl_async async;
 	/* The first of its places in epoll sets, linked by homa_pl_watch.of_sock;
 	 * homa_pl_tcp_lock() protects it. */
 	struct homa_pl_watch *watches;
@@ -89,6 +119,10 @@ struct homa_pl_sleeper {
 	struct homa_pl_sleeper *next;
 	/* The eventfd; another thread writes to it when there is news. */
 	int fd;
+	/* The socket that the thread waits for; NULL if it waits for several. */
+	const struct homa_pl_sock *sock;
+	/* The thread sleeps in an epoll set, which is told of news of its sockets. */
+	bool in_set;
 };
 
 /** struct homa_pl_wanted - what a thread waits for. Written by: that thread */
@@ -106,8 +140,6 @@ struct homa_pl_wanted {
 
 /** homa_pl_streams() - this process's context, made by the first call, or NULL if that failed. */
 struct homa_streams *homa_pl_streams(void);
-/** homa_pl_tcp_vforks() - note whether this thread forks for a child that runs another program. */
-void homa_pl_tcp_vforks(bool does);
 /** homa_pl_tcp_ticket() - get a ticket for another program that is about to run. The caller closes
  *  its pipe, which is -1 if there is none. */
 void homa_pl_tcp_ticket(struct homa_streams_ticket *ticket);
@@ -148,6 +180,17 @@ static inline int64_t homa_pl_until(int64_t timeout)
 {
 	return timeout < 0 ? INT64_MAX : homa_pl_now() + timeout;
 }
+/** homa_pl_sleeps_for() - this thread's next sleep is for @s alone; NULL: for several sockets. */
+void homa_pl_sleeps_for(const struct homa_pl_sock *s);
+/** homa_pl_join(), homa_pl_leave_sleep() - enter and leave the list of threads that sleep. In
+ *  between, other threads write to its descriptor when there is news. */
+void homa_pl_join(struct homa_pl_sleeper *sleeper);
+void homa_pl_leave_sleep(const struct homa_pl_sleeper *sleeper);
+/** homa_pl_sleeper_fd() - this thread's eventfd, or a negative errno. */
+int homa_pl_sleeper_fd(void);
+
+/* ---- tcp_one.c ---- */
+
 /** homa_pl_tcp_has() - have @least bytes arrived that the program may read, or can no more arrive
  *  before it reads some? */
 bool homa_pl_tcp_has(struct homa_stream *stream, size_t least);
@@ -158,12 +201,6 @@ int homa_pl_wait_once(struct homa_pl_wanted *w, int64_t until);
 /** homa_pl_wait_for() - wait until @s is ready for one of @bits (HOMA_STREAM_*). It is
  *  homa_pl_wait_once(), but goes on after handlers with SA_RESTART if there is no time limit. */
 int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, int64_t until);
-/** homa_pl_join(), homa_pl_leave_sleep() - enter and leave the list of threads that sleep. In
- *  between, other threads write to its descriptor when there is news. */
-void homa_pl_join(struct homa_pl_sleeper *sleeper);
-void homa_pl_leave_sleep(const struct homa_pl_sleeper *sleeper);
-/** homa_pl_sleeper_fd() - this thread's eventfd, or a negative errno. */
-int homa_pl_sleeper_fd(void);
 
 /* ---- tcp.c ---- */
 
@@ -183,6 +220,16 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog);
 int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		       socklen_t *len, int flags);
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how);
+
+/* ---- tcp_fork.c ---- */
+
+/** homa_pl_tcp_vforks() - note whether this thread forks for a child that runs another program. */
+void homa_pl_tcp_vforks(bool does);
+/** homa_pl_tcp_in_vfork() - does it? */
+bool homa_pl_tcp_in_vfork(void);
+/** homa_pl_tcp_divide() - note which sockets are the kernel's when the process forks. The caller
+ *  has homa_pl_tcp_lock(). */
+void homa_pl_tcp_divide(void);
 
 /* ---- tcp_inherit.c ---- */
 
@@ -227,6 +274,9 @@ const char *homa_pl_service_socket(void);
 /** homa_pl_stdio_begin() - make the standard streams read and write TCP sockets, if the program has
  *  begun with such. */
 void homa_pl_stdio_begin(void);
+/** homa_pl_stdio_replaced() - do so for @fd, if it is one of a standard stream, after the program
+ *  has put another file there. */
+void homa_pl_stdio_replaced(int fd);
 
 /* ---- tcp_io.c ---- */
 
@@ -254,6 +304,28 @@ ssize_t homa_pl_tcp_splice_in(struct homa_pl_sock *s, const off64_t *at,
 			      unsigned int flags);
 ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 			     size_t count);
+
+/* ---- tcp_async.c ---- */
+
+/** homa_pl_tcp_async_changed() - note what the kernel says now of @fd's owner and O_ASYNC. */
+void homa_pl_tcp_async_changed(struct homa_pl_sock *s, int fd);
+/** homa_pl_tcp_any_due() - is there news of a socket with an owner? */
+bool homa_pl_tcp_any_due(void *arg);
+
+/* ---- tcp_urgent.c ---- */
+
+/** homa_pl_tcp_inlines() - does @fd have SO_OOBINLINE? */
+bool homa_pl_tcp_inlines(int fd);
+/** homa_pl_tcp_recv_urgent() - do recvmsg() with MSG_OOB. */
+ssize_t homa_pl_tcp_recv_urgent(struct homa_pl_sock *s, const struct iovec *iov,
+				int n, int flags);
+/** homa_pl_tcp_urgent_ready() - POLLPRI if there is an urgent byte, else 0. Of @bits, what the
+ *  stream is ready for, it takes HOMA_STREAM_IN out if that byte is all. */
+int homa_pl_tcp_urgent_ready(struct homa_pl_sock *s, unsigned int *bits);
+/** homa_pl_tcp_unmarked() - how many of @unread bytes FIONREAD counts. */
+size_t homa_pl_tcp_unmarked(struct homa_pl_sock *s, size_t unread);
+/** homa_pl_tcp_at_mark() - write to @out whether the next byte is the urgent one (SIOCATMARK). */
+int homa_pl_tcp_at_mark(struct homa_pl_sock *s, int *out);
 
 /* ---- tcp_room.c ---- */
 

@@ -21,6 +21,7 @@
 #define SHUT_READ 2u
 #define SHUT_WRITE 4u
 #define IS_V6 8u
+#define INLINES 16u
 #define ALL_OPTIONS                                                       \
 	(HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE | \
 	 HOMA_STREAM_RESET)
@@ -28,7 +29,8 @@
 /* struct common - the shared memory of a connection. Processes that share it trust each other, so
  * what they can do by wrong values is what they can do anyway; they do no harm to this one. */
 struct common {
-	/* A set of NONBLOCK, SHUT_READ and SHUT_WRITE, and of IS_V6 if it is an AF_INET6 socket. */
+	/* A set of NONBLOCK, SHUT_READ, SHUT_WRITE and INLINES, and of IS_V6 if it is an AF_INET6
+	 * socket. */
 	uint32_t flags;
 	/* The others are as in struct homa_pl_sock and struct homa_pl_tcp. */
 	uint32_t options;
@@ -63,6 +65,7 @@ void homa_pl_tcp_fetch_common(struct homa_pl_sock *s)
 	s->sndtimeo = time_of(&common->sndtimeo);
 	tcp->shut_read = flags & SHUT_READ;
 	tcp->shut_write = flags & SHUT_WRITE;
+	tcp->inlines = flags & INLINES;
 	tcp->options = __atomic_load_n(&common->options, __ATOMIC_RELAXED) &
 		       ALL_OPTIONS;
 	tcp->least = __atomic_load_n(&common->least, __ATOMIC_RELAXED);
@@ -78,6 +81,7 @@ static void store(const struct homa_pl_sock *s, struct common *common)
 
 	flags |= tcp->shut_read ? SHUT_READ : 0;
 	flags |= tcp->shut_write ? SHUT_WRITE : 0;
+	flags |= tcp->inlines ? INLINES : 0;
 	flags |= s->family == AF_INET6 ? IS_V6 : 0;
 	__atomic_store_n(&common->options, tcp->options, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->least, tcp->least, __ATOMIC_RELAXED);

@@ -354,7 +354,7 @@ static int strip(const struct homa_pl_set *set, struct epoll_event *events,
 	for (i = 0; i < n; i++) {
 		if (events[i].data.ptr == &set->cookie)
 			*nudged = true;
-		else
+		else if (events[i].data.ptr != &set->homad_cookie)
 			events[left++] = events[i];
 	}
 	return left;
@@ -401,22 +401,6 @@ static int kernel_events(struct homa_pl_set *set, int epfd,
 	return n;
 }
 
-/* Keep homad's descriptor in the kernel's set only while a thread sleeps there. */
-static void set_homad(struct homa_pl_set *set, int epfd, bool on)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &set->cookie };
-	int fd = homa_pl_news_fd();
-
-	on = on && fd >= 0;
-	if (set->has_homad == on)
-		return;
-	if (on)
-		set->news_fd = fd;
-	if (!real_ctl(epfd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, set->news_fd,
-		      &event))
-		set->has_homad = on;
-}
-
 /** struct set_sleep - a thread that sleeps in a set */
 struct set_sleep {
 	/* The set. */
@@ -439,7 +423,7 @@ static void wake_up(struct set_sleep *sleep)
 	homa_pl_leave_sleep(&sleep->sleeper);
 	homa_pl_tcp_lock();
 	if (!--set->sleepers)
-		set_homad(set, sleep->epfd, false);
+		homa_pl_set_homad(set, sleep->epfd, false);
 	homa_pl_tcp_unlock();
 }
 
@@ -457,9 +441,11 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 		    int max, int64_t until, const sigset_t *mask)
 {
 	struct homa_pl_set *set = s->set;
-	struct set_sleep sleep = {
-		set, s, { .fd = set->nudge_fd }, epfd, homa_pl_signals.depth
-	};
+	struct set_sleep sleep = { set,
+				   s,
+				   { .fd = set->nudge_fd, .in_set = true },
+				   epfd,
+				   homa_pl_signals.depth };
 	unsigned int ran = homa_pl_signals.ran;
 	struct timespec wait = { 0, 0 };
 	int64_t left = until - homa_pl_now();
@@ -469,7 +455,7 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 	homa_pl_join(&sleep.sleeper);
 	homa_pl_tcp_lock();
 	set->sleepers++;
-	set_homad(set, epfd, true);
+	homa_pl_set_homad(set, epfd, true);
 	homa_pl_sets_tell();
 	go = !set->first;
 	homa_pl_tcp_unlock();
@@ -530,8 +516,11 @@ static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 					 __ATOMIC_RELAXED);
 			return n;
 		}
-		more = kernel_events(set, epfd, events + n, max - n, &now,
-				     n ? NULL : mask);
+		more = 0;
+		/* Who may sleep asks the kernel by that. */
+		if (n || ended || until <= homa_pl_now())
+			more = kernel_events(set, epfd, events + n, max - n,
+					     &now, n ? NULL : mask);
 		if (more > 0 || n)
 			return n + (more > 0 ? more : 0);
 		if (more < 0 || ended || until <= homa_pl_now())

@@ -16,7 +16,8 @@
 #include "real.h"
 
 #define SCRATCH 16384u /* bytes that are read at once into memory of our own */
-#define FEW 8	       /* pieces of memory for which none is allocated */
+#define MOST 0x7ffff000u /* bytes that a call of sendfile() sends at most */
+#define FEW 8		 /* pieces of memory for which none is allocated */
 
 static bool may_wait(const struct homa_pl_sock *s, int flags)
 {
@@ -69,22 +70,25 @@ static int behind(const struct iovec *iov, int n, size_t done, struct iovec *res
 /* ---- reading ---- */
 
 /* Take bytes without giving them to the program (MSG_TRUNC). */
-static ssize_t discard(struct homa_stream *stream, size_t bytes)
+static ssize_t discard(struct homa_pl_sock *s, size_t bytes)
 {
 	char scratch[SCRATCH];
 	struct iovec one = { scratch, bytes < SCRATCH ? bytes : SCRATCH };
 
-	return homa_stream_read(stream, &one, 1, 0);
+	return homa_stream_read_stopping(s->tcp->stream, &one, 1, 0,
+					 s->tcp->inlines);
 }
 
 /* Count the bytes that have arrived, @bytes at most, and give the program none of them (MSG_TRUNC
  * with MSG_PEEK). */
-static ssize_t measure(struct homa_stream *stream, size_t bytes)
+static ssize_t measure(struct homa_pl_sock *s, size_t bytes)
 {
+	struct homa_stream *stream = s->tcp->stream;
 	struct iovec piece[2];
 	char first;
 	struct iovec one = { &first, 1 };
-	ssize_t rc = homa_stream_read(stream, &one, 1, 1);
+	ssize_t rc =
+		homa_stream_read_stopping(stream, &one, 1, 1, s->tcp->inlines);
 	size_t all;
 
 	if (rc <= 0)
@@ -101,10 +105,11 @@ static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 
 	pthread_mutex_lock(&s->reading);
 	if (flags & MSG_TRUNC)
-		rc = (flags & MSG_PEEK ? measure : discard)(tcp->stream,
-							    total(iov, n));
+		rc = (flags & MSG_PEEK ? measure : discard)(s, total(iov, n));
 	else
-		rc = homa_stream_read(tcp->stream, iov, n, !!(flags & MSG_PEEK));
+		rc = homa_stream_read_stopping(tcp->stream, iov, n,
+					       !!(flags & MSG_PEEK),
+					       tcp->inlines);
 	pthread_mutex_unlock(&s->reading);
 	return rc == -EAGAIN && tcp->shut_read ? 0 : rc;
 }
@@ -152,6 +157,14 @@ static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	return rc;
 }
 
+/* Do reads stop here, as the next byte is urgent? */
+static bool at_mark(const struct homa_pl_sock *s)
+{
+	struct homa_stream_mark mark;
+
+	return homa_stream_mark(s->tcp->stream, &mark) && !mark.ahead;
+}
+
 /* Read until @iov is full (MSG_WAITALL). After a signal, a call that has read something
  * returns that. */
 static ssize_t read_all(struct homa_pl_sock *s, const struct iovec *iov, int n,
@@ -161,7 +174,8 @@ static ssize_t read_all(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	unsigned int ran = homa_pl_signals.ran;
 	ssize_t rc = 0;
 
-	while (done < wanted && (!done || homa_pl_signals.ran == ran)) {
+	while (done < wanted &&
+	       (!done || (homa_pl_signals.ran == ran && !at_mark(s)))) {
 		rc = read_some(s, rest, behind(iov, n, done, rest), flags, until);
 		if (rc <= 0)
 			break;
@@ -227,9 +241,6 @@ static int refuses(const struct homa_pl_sock *s, const struct iovec *iov, int n,
 		return -EINVAL;
 	if (s->tcp->listens)
 		return -ENOTCONN;
-	/* homad takes what peers send out of turn as bytes like all others. */
-	if (flags & MSG_OOB)
-		return -EINVAL;
 	/* The queue of errors is always empty, as homad tells of errors in another way. */
 	return flags & MSG_ERRQUEUE ? -EAGAIN : 0;
 }
@@ -254,6 +265,8 @@ ssize_t homa_pl_tcp_recv(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	struct iovec one = { &byte, 1 };
 	ssize_t rc = refuses(s, iov, n, flags);
 
+	if (!rc && (flags & MSG_OOB))
+		return homa_pl_tcp_recv_urgent(s, iov, n, flags);
 	if (rc || total(iov, n))
 		return rc ? rc : homa_pl_tcp_read(s, iov, n, flags);
 	rc = homa_pl_tcp_read(s, &one, 1, (flags & MSG_DONTWAIT) | MSG_PEEK);
@@ -269,12 +282,15 @@ static ssize_t broken_pipe(int flags)
 	return -EPIPE;
 }
 
-static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov, int n)
+static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov,
+			  int n, int flags)
 {
 	ssize_t rc;
 
 	pthread_mutex_lock(&s->writing);
-	rc = homa_stream_write(s->tcp->stream, iov, n);
+	rc = (HOMA_PL_LIKELY(!(flags & MSG_OOB)) ?
+		      homa_stream_write :
+		      homa_stream_write_urgent)(s->tcp->stream, iov, n);
 	pthread_mutex_unlock(&s->writing);
 	return rc;
 }
@@ -290,9 +306,10 @@ static ssize_t await_room(struct homa_pl_wanted *w, int64_t until, bool waits)
 /* Write what is left behind @done bytes, and wait for room. After a signal, a call that waits and
  * has written something returns that. */
 static ssize_t write_rest(struct homa_pl_sock *s, const struct iovec *iov,
-			  int n, size_t done, struct iovec *rest, bool waits)
+			  int n, size_t done, struct iovec *rest, int flags)
 {
 	struct homa_pl_wanted w = { s, HOMA_STREAM_OUT, 0 };
+	bool waits = may_wait(s, flags);
 	int64_t until = homa_pl_until(s->sndtimeo);
 	unsigned int ran = homa_pl_signals.ran;
 	size_t wanted = total(iov, n);
@@ -304,7 +321,7 @@ static ssize_t write_rest(struct homa_pl_sock *s, const struct iovec *iov,
 			continue;
 		if (rc)
 			break;
-		rc = write_once(s, rest, behind(iov, n, done, rest));
+		rc = write_once(s, rest, behind(iov, n, done, rest), flags);
 		if (rc < 0 && rc != -EAGAIN)
 			break;
 		done += rc > 0 ? (size_t)rc : 0;
@@ -315,7 +332,7 @@ static ssize_t write_rest(struct homa_pl_sock *s, const struct iovec *iov,
 }
 
 static ssize_t write_many(struct homa_pl_sock *s, const struct iovec *iov,
-			  int n, size_t done, bool waits)
+			  int n, size_t done, int flags)
 {
 	struct iovec *rest = malloc((size_t)n * sizeof(*rest));
 	ssize_t rc;
@@ -323,18 +340,18 @@ static ssize_t write_many(struct homa_pl_sock *s, const struct iovec *iov,
 	if (!rest)
 		return done ? (ssize_t)done : -ENOMEM;
 	pthread_cleanup_push(free, rest);
-	rc = write_rest(s, iov, n, done, rest, waits);
+	rc = write_rest(s, iov, n, done, rest, flags);
 	pthread_cleanup_pop(1);
 	return rc;
 }
 
 static ssize_t write_on(struct homa_pl_sock *s, const struct iovec *iov, int n,
-			size_t done, bool waits)
+			size_t done, int flags)
 {
 	struct iovec few[FEW];
 
-	return n <= FEW ? write_rest(s, iov, n, done, few, waits) :
-			  write_many(s, iov, n, done, waits);
+	return n <= FEW ? write_rest(s, iov, n, done, few, flags) :
+			  write_many(s, iov, n, done, flags);
 }
 
 ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
@@ -348,12 +365,9 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 		return -EINVAL;
 	if (tcp->listens)
 		return broken_pipe(flags);
-	/* homad sends all bytes in their turn. */
-	if (flags & MSG_OOB)
-		return -EOPNOTSUPP;
 	homa_pl_tcp_fetch(s);
 	wanted = total(iov, n);
-	rc = tell_once(s, write_once(s, iov, n), -EPIPE);
+	rc = tell_once(s, write_once(s, iov, n, flags), -EPIPE);
 	/* A reset after the peer's end means that the peer does not read any more. */
 	if (rc == -ECONNRESET &&
 	    (homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF))
@@ -362,9 +376,7 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 		return broken_pipe(flags);
 	if (HOMA_PL_LIKELY(rc == (ssize_t)wanted) || (rc < 0 && rc != -EAGAIN))
 		return rc;
-	rc = tell_once(s,
-		       write_on(s, iov, n, rc > 0 ? (size_t)rc : 0,
-				may_wait(s, flags)),
+	rc = tell_once(s, write_on(s, iov, n, rc > 0 ? (size_t)rc : 0, flags),
 		       -EPIPE);
 	return rc == -EPIPE ? broken_pipe(flags) : rc;
 }
@@ -417,8 +429,11 @@ static ssize_t send_file(struct homa_pl_sock *s, int in, off_t *offset,
 	size_t done = 0;
 	ssize_t got, sent = check_file(in, offset);
 
-	if (sent)
-		return sent;
+	if (sent || count > SSIZE_MAX)
+		return sent ? sent : -EINVAL;
+	/* It is the kernel's limit. */
+	if (count > MOST)
+		count = MOST;
 	while (done < count) {
 		struct iovec one = { bytes, 0 };
 		size_t want = count - done < SCRATCH ? count - done : SCRATCH;

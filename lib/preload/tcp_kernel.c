@@ -69,8 +69,8 @@ static bool is_v6_only(int fd)
 bool homa_pl_tcp_connects_itself(const struct homa_pl_sock *s, int fd,
 				 const struct sockaddr *addr)
 {
-	return s->tcp->kernels || has_name(fd) || homa_pl_tcp_in_place(fd) ||
-	       (is_mapped(addr) && is_v6_only(fd));
+	return s->tcp->kernels || s->tcp->forked || has_name(fd) ||
+	       homa_pl_tcp_in_place(fd) || (is_mapped(addr) && is_v6_only(fd));
 }
 
 /* ---- options that only the kernel knows ---- */

@@ -66,6 +66,9 @@ static void note_socket(struct homa_pl_sock *s, int name, const void *value,
 	case SO_KEEPALIVE:
 		set_bit(s, HOMA_STREAM_KEEPALIVE, read_int(value, len));
 		break;
+	case SO_OOBINLINE:
+		s->tcp->inlines = read_int(value, len);
+		break;
 	case SO_LINGER:
 		note_linger(s, value, len);
 		break;
@@ -392,7 +395,9 @@ int homa_pl_tcp_count(struct homa_pl_sock *s, unsigned long request, int *out)
 	if (homa_stream_facts(s->tcp->stream, &facts))
 		facts.unread = facts.unsent = 0;
 	/* homad does not tell which of the bytes that it needs it has sent once. */
-	bytes = request == FIONREAD ? facts.unread : facts.unsent;
+	bytes = request == FIONREAD ?
+			(uint32_t)homa_pl_tcp_unmarked(s, facts.unread) :
+			facts.unsent;
 	*out = (int)(bytes < INT32_MAX ? bytes : INT32_MAX);
 	return 0;
 }

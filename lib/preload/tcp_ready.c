@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sys/eventfd.h>
 #include "internal.h"
+#include "preload_sock.h"
 #include "tcp_common.h"
 #include "tcp_ready.h"
 #include "real.h"
@@ -27,6 +28,8 @@ short homa_pl_tcp_ready(struct homa_pl_sock *s)
 	homa_pl_tcp_fetch(s);
 	if (tcp->listens)
 		return bits & HOMA_STREAM_IN ? POLLIN | POLLRDNORM : 0;
+	if (!HOMA_PL_LIKELY(!homa_stream_marks(tcp->stream)))
+		events = homa_pl_tcp_urgent_ready(s, &bits);
 	if ((bits & HOMA_STREAM_IN) && tcp->least > 1 &&
 	    !homa_pl_tcp_has(tcp->stream, tcp->least))
 		bits &= ~(unsigned int)HOMA_STREAM_IN;
@@ -161,7 +164,8 @@ void homa_pl_sets_tell(void)
 
 static int add_ready_fd(struct homa_pl_set *set, int epfd)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &set->cookie };
+	struct epoll_event event = { .events = EPOLLIN,
+				     .data.ptr = &set->homad_cookie };
 	int fd = homa_pl_own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), rc;
 
 	if (fd < 0)
@@ -178,11 +182,40 @@ static int add_ready_fd(struct homa_pl_set *set, int epfd)
 	return 0;
 }
 
+void homa_pl_set_homad(struct homa_pl_set *set, int epfd, bool sleeps)
+{
+	struct epoll_event event = { .events = EPOLLIN,
+				     .data.ptr = &set->homad_cookie };
+	int fd = homa_pl_news_fd();
+	bool on = fd >= 0 && (sleeps || !set->polled);
+
+	/* A child of fork() has another descriptor. */
+	if (set->generation != homa_pl_generation)
+		set->has_homad = false;
+	if (set->has_homad == on || (on && !sleeps))
+		return;
+	if (on)
+		set->news_fd = fd;
+	set->generation = homa_pl_generation;
+	if (!HOMA_PL_REAL(epoll_ctl)(epfd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
+				     set->news_fd, &event))
+		set->has_homad = on;
+}
+
+void homa_pl_set_is_polled(struct homa_pl_set *set, int epfd)
+{
+	if (HOMA_PL_LIKELY(set->polled))
+		return;
+	set->polled = true;
+	homa_pl_set_homad(set, epfd, set->sleepers);
+}
+
 int homa_pl_set_is_nested(struct homa_pl_set *set, int epfd)
 {
 	int rc = 0;
 
 	homa_pl_tcp_lock();
+	homa_pl_set_is_polled(set, epfd);
 	if (set->ready_fd < 0)
 		rc = add_ready_fd(set, epfd);
 	homa_pl_tcp_unlock();
@@ -206,6 +239,7 @@ bool homa_pl_tcp_set_ready(const struct homa_pl_sock *s)
 	bool ready;
 
 	homa_pl_tcp_lock();
+	homa_pl_set_is_polled(s->set, s->set->epfd);
 	homa_pl_sets_tell();
 	ready = has_ready(s->set);
 	homa_pl_tcp_unlock();

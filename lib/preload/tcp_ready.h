@@ -54,13 +54,19 @@ struct homa_pl_set {
 	bool told;
 	/* The next set in the list of those with a @ready_fd. */
 	struct homa_pl_set *next_nested;
-	/* homad's descriptor @news_fd is in the kernel's set. */
+	/* homad's descriptor @news_fd is in the kernel's set. @generation: the value of
+	 * homa_pl_generation in the process that has put it there. */
 	bool has_homad;
 	int news_fd;
+	unsigned int generation;
+	/* The program asks by poll() or another set whether the set is ready, so homad's descriptor
+	 * is there only while a thread sleeps in the set. */
+	bool polled;
 	/* The last wait had no place for what the kernel would tell. It is atomic. */
 	bool kernel_waits;
-	/* The address of this field marks our own descriptors in the kernel's set. */
-	char cookie;
+	/* The addresses of these fields mark our own descriptors in the kernel's set: @cookie
+	 * @nudge_fd, @homad_cookie all others. */
+	char cookie, homad_cookie;
 };
 
 /** homa_pl_ready_put() - put a socket, of which there is news, into the ready list of its set. */
@@ -72,6 +78,11 @@ void homa_pl_ready_remove(struct homa_pl_watch *w);
 uint32_t homa_pl_ready_events(const struct homa_pl_watch *w);
 /** homa_pl_set_nudge() - wake the threads that sleep in the set, so that they look again. */
 void homa_pl_set_nudge(struct homa_pl_set *set);
+/** homa_pl_set_homad() - see to it that homad's descriptor is in the kernel's set if it shall be,
+ *  before and after a thread sleeps there (@sleeps: one does). @epfd: a descriptor of the set. */
+void homa_pl_set_homad(struct homa_pl_set *set, int epfd, bool sleeps);
+/** homa_pl_set_is_polled() - note that the program asks whether the set is ready. */
+void homa_pl_set_is_polled(struct homa_pl_set *set, int epfd);
 /** homa_pl_set_is_nested() - note that a set, by its descriptor @epfd, is in another set. It takes
  *  the lock. Returns 0 or a negative errno. */
 int homa_pl_set_is_nested(struct homa_pl_set *set, int epfd);

@@ -22,10 +22,6 @@
 #include "real.h"
 
 #define NEWS 64 /* streams with news that are taken at once */
-/* The time after which a buffer that has not grown is taken to keep its size, in ns. */
-#define GROWS_NS 50000000
-/* The number of bytes from which on a full buffer does not grow before some are read. */
-#define USUAL_BYTES 32768
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -61,17 +57,10 @@ static __thread struct {
 static struct homa_streams_ticket ticket;
 /* Under the lock: that fork() has asked for a ticket. */
 static bool has_ticket;
-/* This thread is in vfork(). */
-static __thread bool vforks __attribute__((tls_model("initial-exec")));
 /* In a child of vfork(): the ticket for the program that it will run. */
 static struct homa_streams_ticket kept = { .pipe = -1 };
 /* The device and the inode of that ticket's pipe. */
 static struct stat kept_file;
-
-void homa_pl_tcp_vforks(bool does)
-{
-	vforks = does;
-}
 
 /* Wait until every read and write has ended that began before its stream was shared and so takes no
  * lock there. Those that begin now know better. */
@@ -96,17 +85,18 @@ static void before_fork(void)
 	homa_pl_hold();
 	pthread_mutex_lock(&open_lock);
 	pthread_mutex_lock(&lock);
+	homa_pl_tcp_divide();
 	has_ticket = context && context_generation == homa_pl_generation &&
 		     !homa_pl_inside();
 	if (!has_ticket)
 		return;
-	if (vforks)
+	if (homa_pl_tcp_in_vfork())
 		homa_streams_before_exec(context, &ticket);
 	else
 		homa_streams_before_fork(context, &ticket);
 	await_calls();
 	homa_pl_tcp_share_all(context);
-	if (!vforks)
+	if (!homa_pl_tcp_in_vfork())
 		homa_streams_at_fork(context, &ticket);
 	if (ticket.pipe < 0 && ticket.error != -ENOENT)
 		homa_pl_debug("the child will have none of this program's TCP: %s",
@@ -115,7 +105,7 @@ static void before_fork(void)
 
 static void in_parent(void)
 {
-	if (has_ticket && !vforks)
+	if (has_ticket && !homa_pl_tcp_in_vfork())
 		homa_streams_in_parent(context, &ticket);
 	else if (has_ticket && ticket.pipe >= 0)
 		HOMA_PL_REAL(close)(ticket.pipe);
@@ -128,11 +118,11 @@ static void take_over(void)
 {
 	/* A child of vfork() does not attach, as it will only run another program. */
 	kept.pipe = -1;
-	if (has_ticket && vforks) {
+	if (has_ticket && homa_pl_tcp_in_vfork()) {
 		kept = ticket;
 		fstat(kept.pipe, &kept_file);
 	}
-	if (!has_ticket || vforks)
+	if (!has_ticket || homa_pl_tcp_in_vfork())
 		return;
 	context = homa_streams_in_child(context, &ticket);
 	if (!context)
@@ -298,21 +288,35 @@ int homa_pl_news_fd(void)
 		       homa_streams_fd(ctx);
 }
 
-/* Wake all threads that sleep. The caller has the lock. */
-static void wake_all(void)
+/* Wake the threads that sleep, all or those who wait for sockets with news. Who waits for several
+ * looks by itself. The caller has the lock. */
+static void wake_sleepers(bool all)
 {
 	struct homa_pl_sleeper *sleeper;
 
 	for (sleeper = sleepers; sleeper; sleeper = sleeper->next)
-		wake(sleeper->fd);
+		if (all || (!sleeper->in_set &&
+			    (!sleeper->sock || sleeper->sock->tcp->has_news)))
+			wake(sleeper->fd);
+}
+
+/* There is news of @s, which may be NULL. */
+static void note_news(struct homa_pl_sock *s, bool on)
+{
+	if (!s || !s->tcp)
+		return;
+	s->tcp->has_news = on;
+	s->tcp->async.due |= on;
+	if (on && on_news)
+		on_news(s);
 }
 
 void homa_pl_tell(struct homa_pl_sock *s)
 {
 	pthread_mutex_lock(&lock);
-	if (on_news)
-		on_news(s);
-	wake_all();
+	note_news(s, true);
+	wake_sleepers(false);
+	note_news(s, false);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -330,17 +334,15 @@ void homa_pl_pump(void)
 		/* Sockets with news cannot end meanwhile, because that takes the lock, too. */
 		pthread_mutex_lock(&lock);
 		n = homa_streams_poll(ctx, news, NEWS);
-		for (i = 0; i < n; i++) {
-			struct homa_pl_sock *s = homa_stream_user(news[i]);
-
-			if (s && on_news)
-				on_news(s);
-		}
+		for (i = 0; i < n; i++)
+			note_news(homa_stream_user(news[i]), true);
 		/* When homad has ended, all threads are woken once, to hear of it. */
 		if (n < 0 && __atomic_exchange_n(&lost, true, __ATOMIC_RELAXED))
 			n = 0;
 		if (n)
-			wake_all();
+			wake_sleepers(n < 0);
+		for (i = 0; i < n; i++)
+			note_news(homa_stream_user(news[i]), false);
 		/* homad signals once. We may have taken what a sleeper was to wake for. */
 		again = sleepers && !homa_pl_may_sleep();
 		pthread_mutex_unlock(&lock);
@@ -447,6 +449,11 @@ static int after_signals(int rc, unsigned int ran, unsigned int ran_hard)
 	return homa_pl_signals.ran_hard == ran_hard ? -HOMA_PL_RESTART : -EINTR;
 }
 
+void homa_pl_sleeps_for(const struct homa_pl_sock *s)
+{
+	own.sleeper.sock = s;
+}
+
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 		  const sigset_t *mask, bool (*ready)(void *arg), void *arg)
 {
@@ -478,119 +485,4 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 	homa_pl_leave_sleep(&own.sleeper);
 	own.joined = false;
 	return rc;
-}
-
-/* ---- one socket ---- */
-
-bool homa_pl_tcp_has(struct homa_stream *stream, size_t least)
-{
-	struct iovec piece[2];
-	size_t bytes = homa_stream_arrived(stream, piece);
-
-	return bytes >= least ||
-	       (bytes >= USUAL_BYTES && homa_stream_is_full(stream));
-}
-
-static bool is_ready(void *arg)
-{
-	const struct homa_pl_wanted *w = arg;
-	struct homa_stream *stream = w->s->tcp->stream;
-	unsigned int ready = homa_stream_ready(stream) & w->bits;
-
-	/* Another thread or process may have shut it down. */
-	homa_pl_tcp_fetch(w->s);
-	if ((w->s->tcp->shut_read && (w->bits & HOMA_STREAM_IN)) ||
-	    (w->s->tcp->shut_write && (w->bits & HOMA_STREAM_OUT)))
-		return true;
-	if (ready != HOMA_STREAM_IN || w->least <= 1)
-		return ready;
-	return homa_pl_tcp_has(stream, w->least);
-}
-
-static void put(void *s)
-{
-	homa_pl_put(s);
-}
-
-/* Sleep. A thread that is cancelled meanwhile drops its reference to the socket. */
-static int sleep_with(struct homa_pl_wanted *w, struct pollfd *fds, nfds_t n,
-		      int64_t until)
-{
-	int rc;
-
-	pthread_cleanup_push(put, w->s);
-	rc = homa_pl_sleep(fds, n, until, NULL, is_ready, w);
-	pthread_cleanup_pop(0);
-	return rc;
-}
-
-/** struct growing - a buffer that is full with less than is wanted, and may grow */
-struct growing {
-	/* The bytes that had arrived when it was looked at last. */
-	size_t bytes;
-	/* When they are given up waiting for: the buffer does not grow. */
-	int64_t until;
-};
-
-/* When to look again whether more bytes have come, at @until at the latest; 0 if none will. */
-static int64_t look_again(const struct homa_pl_wanted *w, struct growing *g,
-			  int64_t until)
-{
-	struct iovec piece[2];
-	size_t bytes;
-
-	if (w->least <= 1 || !homa_stream_is_full(w->s->tcp->stream))
-		return until;
-	bytes = homa_stream_arrived(w->s->tcp->stream, piece);
-	if (bytes != g->bytes)
-		*g = (struct growing){ bytes, homa_pl_now() + GROWS_NS };
-	else if (homa_pl_now() >= g->until)
-		return 0;
-	return g->until < until ? g->until : until;
-}
-
-int homa_pl_wait_once(struct homa_pl_wanted *w, int64_t until)
-{
-	const struct homa_pl_tcp *tcp = w->s->tcp;
-	struct growing growing = { .bytes = 0 };
-	struct pollfd fds[3];
-	int64_t look;
-	nfds_t n = 0;
-	int rc;
-
-	/* The end of homad does not end a listener's wait, as it goes on with the kernel. */
-	if (tcp->listens)
-		fds[n++] = (struct pollfd){ .fd = tcp->fd, .events = POLLIN };
-	else
-		w->bits |= HOMA_STREAM_ERROR;
-	for (;;) {
-		homa_pl_pump();
-		if (is_ready(w))
-			return 0;
-		if (until != INT64_MAX && homa_pl_now() >= until)
-			return -EAGAIN;
-		look = look_again(w, &growing, until);
-		if (!look)
-			return 0;
-		rc = sleep_with(w, fds, n, look);
-		if (rc >= 0 && n && fds[0].revents)
-			return 0;
-		if (rc >= 0)
-			continue;
-		/* What has come goes before a signal. */
-		homa_pl_pump();
-		return is_ready(w) ? 0 : rc;
-	}
-}
-
-int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, int64_t until)
-{
-	struct homa_pl_wanted w = { s, bits, 0 };
-	int rc;
-
-	do
-		rc = homa_pl_wait_once(&w, until);
-	while (rc == -HOMA_PL_RESTART && until == INT64_MAX);
-	/* With a time limit every signal ends the wait. */
-	return rc == -HOMA_PL_RESTART ? -EINTR : rc;
 }

@@ -147,8 +147,10 @@ static size_t copy(const struct iovec *iov, int n, const struct iovec *piece)
 	return done;
 }
 
-ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov,
-			 int n, int peek)
+/* @stops: do not read from a stream to which the peer has ever sent urgent bytes (-ESTALE). */
+static inline ssize_t read_from(struct homa_stream *stream,
+				const struct iovec *iov, int n, int peek,
+				bool stops)
 {
 	struct homa_stream_view view = { .state = 0 };
 	struct iovec piece[2];
@@ -166,12 +168,32 @@ ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov,
 	}
 	locked = unlikely(stream->shared_rx) && homa_stream_reload_rx(stream);
 	homa_stream_see_rx(stream, &view);
+	/* homad says that a byte is urgent before it shows the byte. */
+	if (stops &&
+	    unlikely(__atomic_load_n(&stream->slot->state, __ATOMIC_ACQUIRE) &
+		     HOMA_STREAM_HAS_URGENT)) {
+		if (locked)
+			homa_stream_unlock(stream, &stream->slot->rx_lock);
+		return -ESTALE;
+	}
 	done = pieces(stream, &view, piece) ? copy(iov, n, piece) : 0;
 	if (done && !peek)
 		took(stream, &view, (u32)done);
 	if (unlikely(locked))
 		homa_stream_unlock(stream, &stream->slot->rx_lock);
 	return view.bytes ? (ssize_t)done : nothing(stream, &view);
+}
+
+ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov,
+			 int n, int peek)
+{
+	return read_from(stream, iov, n, peek, false);
+}
+
+ssize_t homa_stream_read_unmarked(struct homa_stream *stream,
+				  const struct iovec *iov, int n, int peek)
+{
+	return read_from(stream, iov, n, peek, true);
 }
 
 size_t homa_stream_arrived(struct homa_stream *stream, struct iovec piece[2])

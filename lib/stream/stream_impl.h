@@ -11,6 +11,7 @@
  *	event.c		the event ring, and news for the application
  *	lock.c		streams that other processes have, too
  *	read.c, write.c	the data path
+ *	urgent.c	urgent bytes
  *	ready.c, facts.c	what a stream is ready for, and what is known of it
  *	connect.c, listen.c, close.c	how streams begin and end
  *	wait.c		news handed out, and sleeping until there is some
@@ -382,6 +383,10 @@ struct homa_stream_view {
 	u64 map;
 };
 
+/** homa_stream_read_unmarked() - do homa_stream_read(), but return -ESTALE if the peer has ever
+ *  sent an urgent byte. */
+ssize_t homa_stream_read_unmarked(struct homa_stream *stream,
+				  const struct iovec *iov, int n, int peek);
 /** homa_stream_see_rx() - see the bytes that have arrived. The stream has a slot. */
 void homa_stream_see_rx(struct homa_stream *stream,
 			struct homa_stream_view *view);

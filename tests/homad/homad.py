@@ -63,11 +63,13 @@ def report(**figures: object) -> None:
         path.write_text(json.dumps(known | figures, indent=2) + "\n")
 
 
-Settings = Mapping[str, Mapping[str, object]]
+Table = Mapping[str, object]
+Settings = Mapping[str, Table | Sequence[Table]]
 
 
 def toml(settings: Settings) -> str:
-    """A configuration file: {"quota": {"rpcs": 10}} as "[quota]" and "rpcs = 10"."""
+    """A configuration file: {"quota": {"rpcs": 10}} as "[quota]" and "rpcs = 10"; a list has a
+    "[[tcp_rule]]" for each of its tables."""
 
     def value(v: object) -> str:
         if isinstance(v, bool):
@@ -82,8 +84,10 @@ def toml(settings: Settings) -> str:
 
     lines: list[str] = []
     for name, table in settings.items():
-        lines += [f"[{name}]"] if name else []
-        lines += [f"{key} = {value(v)}" for key, v in table.items()]
+        single = isinstance(table, Mapping)
+        for one in [table] if single else table:
+            lines += [f"[{name}]" if single else f"[[{name}]]"] if name else []
+            lines += [f"{key} = {value(v)}" for key, v in one.items()]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -25,7 +25,7 @@ SLOW = {"protocol": {"timeout_us": 60_000_000, "tombstone_ms": 60_000}}
 
 @contextmanager
 def dedicated(
-    threads: dict[str, object], **tables: dict[str, object]
+    threads: dict[str, object], **tables: dict[str, object] | list[dict[str, object]]
 ) -> Iterator[tuple[Host, Host]]:
     """Two hosts on a veth pair with two queues; the first has a dedicated daemon, the second a usual one."""
     with Net() as net:

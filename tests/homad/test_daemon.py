@@ -63,7 +63,6 @@ def test_command_line__mistakes(words: list[str], piece: str) -> None:
 @pytest.mark.parametrize(
     "words, piece",
     [
-        (["--mode", "dedicated", "--cores", "0,1"], "a single fast-path thread"),
         (["--udp-only"], "AF_XDP only"),
     ],
 )

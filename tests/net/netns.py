@@ -231,7 +231,10 @@ class Net:
         queues: int = 0,
     ) -> None:  # fmt: skip
         """Join two namespaces by a veth pair and bring it up."""
-        count = ["numrxqueues", str(queues), "numtxqueues", str(queues)] if queues else []
+        # Of a packet that left by transmit queue n > 0 the kernel's generic XDP says that it came by
+        # receive queue n - 1, and by 0 for n = 0. So the last receive queue would stay empty
+        # if there were not one transmit queue more.
+        count = ["numrxqueues", str(queues), "numtxqueues", str(queues + 1)] if queues else []
         a.ip("link", "add", a_device, "mtu", str(mtu), *count, "type", "veth", "peer", "name", b_device,
              "mtu", str(mtu), *count, "netns", b.name)  # fmt: skip
         a.ip("link", "set", a_device, "up")

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include "bed_impl.h"
 
-#define PATTERN 251u
 #define SPARE 64u
 #define BACKLOG_MAX 4096
 #define FIRST_PORT 32768
@@ -359,6 +358,8 @@ int pkt_bed_write(struct pkt_bed *bed, int fd, uint32_t length, int flags)
 	cork = s->conn->f.flags & TAS_F_CORK;
 	if (flags & MSG_MORE)
 		s->conn->f.flags |= TAS_F_CORK;
+	if (flags & MSG_OOB)
+		tas_urge(&bed->engine, s->conn, s->wrote + length);
 	rc = tas_written(&bed->engine, s->conn, length);
 	bed_settle(bed);
 	if ((flags & MSG_MORE) && !cork)
@@ -367,16 +368,29 @@ int pkt_bed_write(struct pkt_bed *bed, int fd, uint32_t length, int flags)
 	return rc ? rc : (int)length;
 }
 
+u8 bed_byte(struct bed_socket *s, u32 at)
+{
+	return bed_buffer_of(s->conn)[at & ((1u << s->conn->f.rx_shift) - 1)];
+}
+
 int pkt_bed_read(struct pkt_bed *bed, int fd, uint32_t length, int flags)
 {
 	struct bed_socket *s = bed_socket_of(bed, fd);
-	u32 i, n, mask;
+	u32 i, n, skip;
 
 	if (!s)
 		return -EBADF;
 	if (!s->conn)
 		return -ENOTCONN;
-	n = homa_min_u32(tas_readable(s->conn), length);
+	if (flags & MSG_OOB)
+		return bed_urgent_read(s, flags & MSG_PEEK);
+	length = bed_urgent_stops(s, length, &skip);
+	if (skip && !(flags & MSG_PEEK)) {
+		s->read += skip;
+		tas_taken(&bed->engine, s->conn, skip);
+		skip = 0;
+	}
+	n = homa_min_u32(tas_readable(s->conn) - skip, length);
 	if (!n && s->error)
 		return error_of(s);
 	if (!n)
@@ -384,10 +398,8 @@ int pkt_bed_read(struct pkt_bed *bed, int fd, uint32_t length, int flags)
 				       s->conn->f.state == TAS_CLOSED ?
 			       0 :
 			       -EAGAIN;
-	mask = (1u << s->conn->f.rx_shift) - 1;
-	for (i = 0; i < n; i++)
-		if (bed_buffer_of(s->conn)[(s->read + i) & mask] !=
-		    (u8)((s->read + i) % PATTERN))
+	for (i = skip; i < n + skip; i++)
+		if (bed_byte(s, s->read + i) != (u8)((s->read + i) % BED_PATTERN))
 			return -EBADMSG;
 	if (flags & MSG_PEEK)
 		return (int)n;

@@ -15,6 +15,7 @@
 #define BED_PACKET 65600 /* bytes of the longest packet */
 /* bytes that may be written and not acknowledged */
 #define BED_SNDBUF (4u << 20)
+#define BED_PATTERN 251u /* a byte of a stream is its position modulo this */
 
 /**
  * struct bed_socket - a descriptor
@@ -24,10 +25,14 @@
  * @buffer: received bytes, as the engine said where.
  * @wrote, @read: bytes so far.
  * @options: TAS_F_* set before there was a connection.
+ * @oob_inline: SO_OOBINLINE.
+ * @urgent_read: MSG_OOB has given the urgent byte at position @urgent_read_at.
  * @keep_idle, @keep_interval, @keep_most, @user_timeout: as in struct tas_conn; 0: not set.
  */
 struct bed_socket {
 	bool used, bound, listening, connected, linger_reset;
+	bool oob_inline, urgent_read;
+	u32 urgent_read_at;
 	u8 ip[16];
 	u16 port;
 	struct tas_listener listener;
@@ -64,6 +69,17 @@ struct pkt_bed {
 struct bed_socket *bed_socket_of(struct pkt_bed *bed, int fd);
 /* The buffer that @conn's bytes go to. */
 u8 *bed_buffer_of(struct tas_conn *conn);
+/* The byte at position @at of what has come, which was not taken. */
+u8 bed_byte(struct bed_socket *s, u32 at);
+/* How many of @length bytes read() may give before it stops at an urgent byte; @skip: how many
+ * it leaves out before them. */
+u32 bed_urgent_stops(const struct bed_socket *s, u32 length, u32 *skip);
+/* recv() with MSG_OOB: 1 or an error. */
+int bed_urgent_read(struct bed_socket *s, bool peek);
+/* Of poll(): POLLIN and POLLPRI. */
+int bed_urgent_poll(const struct bed_socket *s);
+/* SIOCATMARK. */
+bool bed_urgent_mark(const struct bed_socket *s);
 /* Give the engine memory, hear its events, take its segments. */
 void bed_settle(struct pkt_bed *bed);
 void bed_send(struct pkt_bed *bed, const struct tas_out *out);

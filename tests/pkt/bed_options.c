@@ -31,6 +31,9 @@ static int of_socket(struct pkt_bed *bed, struct bed_socket *s, int name,
 	case SO_RCVBUF:
 		s->rcvbuf = (u32)value * 2;
 		return 0;
+	case SO_OOBINLINE:
+		s->oob_inline = value;
+		return 0;
 	case SO_KEEPALIVE:
 		flag(bed, s, TAS_F_KEEPALIVE, value);
 		return 0;
@@ -142,7 +145,8 @@ int pkt_bed_poll(struct pkt_bed *bed, int fd)
 		events |= POLLERR;
 	if (!s->conn)
 		return events | POLLOUT | POLLHUP;
-	if (tas_readable(s->conn) || (s->conn->f.flags & TAS_F_FIN_IN))
+	events |= bed_urgent_poll(s);
+	if (s->conn->f.flags & TAS_F_FIN_IN)
 		events |= POLLIN | POLLRDNORM;
 	if (s->conn->f.flags & TAS_F_FIN_IN)
 		events |= POLLRDHUP;
@@ -224,6 +228,7 @@ int pkt_bed_info(struct pkt_bed *bed, int fd, const char *field, uint64_t *value
 		{ "bytes_received", c->f.rcv_nxt - c->irs - 1 },
 		{ "notsent_bytes", c->f.snd_end - c->f.snd_nxt },
 		{ "total_retrans", bed->engine.metrics.retransmits },
+		{ "atmark", bed_urgent_mark(s) },
 		{ "pmtu", c->path_mtu ? c->path_mtu : bed->engine.mtu },
 	};
 

@@ -71,7 +71,7 @@ static const char *check_received(const struct tas_conn *conn)
 
 		MUST(tas_after(r->start, f->rcv_nxt) &&
 		     tas_after(r->end, r->start));
-		MUST(!tas_after(r->end, f->rcv_edge));
+		MUST(!tas_after(r->end, tas_rx_limit(conn)));
 		for (j = 0; j < i; j++)
 			MUST(tas_after(r->start, conn->interval[j].end) ||
 			     tas_before(r->end, conn->interval[j].start));

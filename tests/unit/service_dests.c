@@ -421,7 +421,7 @@ static void put_off__does_not_follow_to_another_thread(void **state)
 	assert_int_equal(homad_thread_make(&bed->d, 1), 0);
 	bed->d.num_threads = bed->d.num_active = 2;
 	other = bed->d.threads[1];
-	assert_ptr_equal(homad_session_detach(bed->t), &side->app);
+	assert_ptr_equal(homad_session_detach(bed->t, NULL), &side->app);
 	assert_int_equal(homad_session_take(other, &side->app), 0);
 	homad_commands(bed->t);
 	assert_true(homa_list_empty(&bed->t->users));

@@ -326,6 +326,88 @@ static void listen__is_not_free(void **state)
 	end_all(bed);
 }
 
+/* A connection for whose bytes its taker has no memory is reset. The other holders of the listener
+ * hear that none waits there any more. */
+static void take__without_memory(void **state)
+{
+	struct homad_tcp_listener listener;
+	struct bed *bed = bed_new();
+	struct program *first = program(bed), *second = program(bed),
+		       *client = program(bed);
+	struct homa_stream_command c = { .op = HOMA_STREAM_ACCEPT };
+	struct homa_stream_event e;
+	struct homad_hold hold = { .listener = NULL };
+	struct homad_stream *stream;
+
+	(void)state;
+	assert_int_equal(listen_by(bed, first, &listener), 0);
+	homad_hold_begin(&hold, &second->s, &listener);
+	open_connection(bed, client, 5000);
+	homad_streams_deliver(bed->t);
+	assert_int_equal(event(first).kind, HOMA_STREAM_WAITING);
+	assert_int_equal(event(second).kind, HOMA_STREAM_WAITING);
+	assert_false(homa_list_empty(&listener.parked));
+	stream = homa_container_of(listener.parked.next, struct homad_stream,
+				   pending);
+	stream->rx_map = homa_stream_map(HOMA_STREAM_MIN_SHIFT + 1, 0);
+	second->s.grow_refused_at = bed->t->ctx.now;
+	c.slot = hold.number;
+	command(second, c);
+	look(bed, second);
+	homad_streams_deliver(bed->t);
+	assert_int_equal(bed->t->tcp->counters.no_place, 1);
+	e = event(second);
+	assert_int_equal(e.kind, HOMA_STREAM_NOTHING);
+	assert_int_equal(e.slot, 0);
+	e = event(first);
+	assert_int_equal(e.kind, HOMA_STREAM_NOTHING);
+	assert_int_equal(e.slot, 1);
+	assert_int_equal(event(second).kind, 0);
+	end(bed, client);
+	end(bed, second);
+	end(bed, first);
+	end_all(bed);
+}
+
+/* An urgent byte is at most as far away as a buffer holds bytes, or nearly so: what no library says
+ * ends the attachment. */
+static void urgent__far_behind_the_buffer(void **state)
+{
+	struct homa_stream_command c = { .op = HOMA_STREAM_URGENT };
+	struct homad_tcp_listener listener;
+	struct bed *bed = bed_new();
+	struct program *server = program(bed), *client = program(bed);
+	struct homa_stream_event e;
+
+	(void)state;
+	assert_int_equal(listen_by(bed, server, &listener), 0);
+	open_connection(bed, client, 5000);
+	homad_stream_events(bed->t);
+	homad_streams_deliver(bed->t);
+	e = event(client);
+	assert_int_equal(e.kind, HOMA_STREAM_OPENED);
+	c.slot = e.slot;
+	c.generation = e.generation;
+	for (c.value = 1; c.value < 1u << 21; c.value <<= 1) {
+		command(client, c);
+		look(bed, client);
+		assert_false(client->side->app.evicted);
+		assert_true(client->s.stream[c.slot]->conn.f.flags & TAS_F_URGENT);
+	}
+	/* The peer has all of it. */
+	c.value = 0;
+	command(client, c);
+	look(bed, client);
+	assert_false(client->s.stream[c.slot]->conn.f.flags & TAS_F_URGENT);
+	c.value = (1u << 30) + 1;
+	command(client, c);
+	look(bed, client);
+	assert_true(client->side->app.evicted);
+	end(bed, client);
+	end(bed, server);
+	end_all(bed);
+}
+
 /* Who breaks the rules just before does not listen. */
 static void listen__of_one_who_breaks_the_rules(void **state)
 {
@@ -391,6 +473,8 @@ int main(void)
 		cmocka_unit_test(reset__comes_behind_bytes),
 		cmocka_unit_test(accept__waits_for_memory),
 		cmocka_unit_test(listen__is_not_free),
+		cmocka_unit_test(take__without_memory),
+		cmocka_unit_test(urgent__far_behind_the_buffer),
 		cmocka_unit_test(listen__of_one_who_breaks_the_rules),
 		cmocka_unit_test(return__after_4_gib),
 	};

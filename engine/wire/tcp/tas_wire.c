@@ -115,6 +115,7 @@ int tas_decode(struct tas_segment *seg, const void *packet, u32 length)
 	seg->flags = p[13];
 	seg->window = homa_get_be16(p + 14);
 	seg->payload = (u16)header;
+	seg->urgent = homa_get_be16(p + 18);
 	seg->length = length - header;
 	seg->options = 0;
 	seg->num_sacks = 0;
@@ -184,6 +185,6 @@ u32 tas_encode(const struct tas_segment *seg, void *buf)
 	p[12] = (u8)(header / 4 << 4);
 	p[13] = seg->flags;
 	homa_put_be16(p + 14, seg->window);
-	homa_put_be32(p + 16, 0); /* checksum, urgent pointer */
+	homa_put_be32(p + 16, seg->urgent); /* behind the checksum */
 	return header;
 }

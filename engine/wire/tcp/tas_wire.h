@@ -52,6 +52,7 @@ struct tas_range {
  * @length: number of bytes of payload.
  * @window: window as it stands in the header, not scaled.
  * @payload: offset of the payload from the beginning of the header, in bytes.
+ * @urgent: urgent pointer; it means something only with TAS_URG.
  * @flags: bits TAS_FIN to TAS_CWR.
  * @options: bits TAS_OPT_* of the options that are there and sound.
  * @wscale: shift of windows, with TAS_OPT_WSCALE; more than 14 counts as 14.
@@ -69,6 +70,7 @@ struct tas_segment {
 	u32 length;
 	u16 window;
 	u16 payload;
+	u16 urgent;
 	u8 flags;
 	u8 options;
 	u8 wscale;

@@ -239,8 +239,6 @@ const char *homad_tcp_conflict(const struct homad_config *config)
 {
 	if (!config->num_tcp_rules)
 		return NULL;
-	if (config->mode == HOMAD_DEDICATED && config->num_cores > 1)
-		return "TCP needs a single fast-path thread for now: threads.mode = \"shared\" (--mode shared), or one CPU in threads.cores (--cores)";
 	if (!config->afxdp ||
 	    (!config->interfaces.automatic && !config->interfaces.num))
 		return "TCP comes over AF_XDP only: network.afxdp must not be off (--udp-only), and network.interfaces not empty";

@@ -9,6 +9,7 @@
 #include "stream_grow.h"
 #include "stream_limits.h"
 #include "streams.h"
+#include "tcp_handed.h"
 
 /* The time after which the engine is asked again for its next timer, in ns, because it does
  * not say that a send or a packet has set an earlier one. */
@@ -245,6 +246,8 @@ int homad_round(struct homad_thread *t)
 	done = homad_mail(t);
 	t->rx_left = false;
 	received = receive(t);
+	if (unlikely(t->tcp))
+		received += homad_tcp_handed(t);
 	done += received;
 	done += homad_commands(t);
 	if (unlikely(t->ctx.now >= t->deadline))

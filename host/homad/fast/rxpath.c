@@ -6,6 +6,7 @@
 #include "fast.h"
 #include "homad_tcp.h"
 #include "homad_trace.h"
+#include "tcp_handed.h"
 
 void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload)
 {
@@ -25,6 +26,11 @@ int homad_rx(struct homad_thread *t, struct homad_port *port)
 	if (unlikely(t->tcp) && !port->encap) {
 		all = n;
 		n = homad_tcp_take(t, port, n);
+		if (!n)
+			return all;
+	} else if (unlikely(t->handed) && !port->encap) {
+		all = n;
+		n = homad_tcp_hand(t, port, n);
 		if (!n)
 			return all;
 	}

@@ -52,7 +52,7 @@ static int move_in(struct homad_thread *t, struct homad_app *app)
 	if (epoll_ctl(t->epfd, EPOLL_CTL_ADD, app->kick_fd, &ev) < 0)
 		return -errno;
 	__atomic_store_n(&app->thread, t, __ATOMIC_SEQ_CST);
-	homa_list_add_tail(&t->apps, &app->member);
+	homa_list_add_head(&t->apps, &app->member);
 	t->num_apps++;
 	/* Another thread may have evicted it while it had no home. */
 	if (__atomic_load_n(&app->evicted, __ATOMIC_SEQ_CST))
@@ -182,13 +182,24 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 	homa_list_add_tail(&t->closing, &app->closing);
 }
 
-struct homad_app *homad_session_detach(struct homad_thread *t)
+/* Returns an attachment that may have another home. Those with streams may not, and are the last
+ * ones in the list. */
+static struct homad_app *movable(const struct homad_thread *t)
 {
 	struct homad_app *app;
 
 	if (homa_list_empty(&t->apps))
 		return NULL;
 	app = homa_container_of(t->apps.next, struct homad_app, member);
+	return app->streams ? NULL : app;
+}
+
+struct homad_app *homad_session_detach(struct homad_thread *t,
+				       struct homad_app *app)
+{
+	app = app ? app : movable(t);
+	if (!app || app->phase != HOMAD_APP_OPEN || app->streams)
+		return NULL;
 	move_out(t, app);
 	/* Until another thread takes the attachment, no thread polls it. */
 	__atomic_store_n(&app->thread, NULL, __ATOMIC_RELAXED);

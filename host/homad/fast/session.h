@@ -26,9 +26,10 @@ int homad_session_open(struct homad_thread *t, void *arg);
  *  rounds, then it is pushed to homad.dead. A second call does nothing. */
 int homad_session_close(struct homad_thread *t, void *arg);
 
-/** homad_session_detach() - take one of this thread's attachments away from it, so that it is at
- *  home nowhere. Returns NULL if the thread has none. */
-struct homad_app *homad_session_detach(struct homad_thread *t);
+/** homad_session_detach() - take @app away from this thread, so that it is at home nowhere; NULL:
+ *  one of its attachments. Returns NULL if it may not move: it closes, or has streams. */
+struct homad_app *homad_session_detach(struct homad_thread *t,
+				       struct homad_app *app);
 /** homad_session_take() - make @t the home of @app. Returns 0 or a negative errno. */
 int homad_session_take(struct homad_thread *t, struct homad_app *app);
 

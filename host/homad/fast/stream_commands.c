@@ -27,6 +27,9 @@ static const char wrong_slot[] =
 static const char wrong_patience[] =
 	"a time to wait for a silent peer that cannot be";
 
+static const char wrong_urgent[] =
+	"an urgent byte far behind those that the buffer holds";
+
 static struct homad_stream *named(struct homad_streams *s,
 				  const struct homa_stream_command *c)
 {
@@ -213,7 +216,7 @@ static int connect_from_some_port(struct homad_thread *t,
 {
 	struct homad_tcp *tcp = t->tcp;
 	struct tas_engine *engine = local ? &tcp->local : &tcp->engine;
-	u32 rx_max = 1u << (local ? homad_local_rx_most(s) : s->rx_most);
+	u32 rx_max = 1u << s->rx_most;
 	u32 i;
 	int rc;
 
@@ -405,6 +408,11 @@ static const char *of_stream(struct homad_thread *t, struct homad_stream *stream
 		return NULL;
 	case HOMA_STREAM_PATIENCE:
 		return set_patience(t, stream, c->token, c->value);
+	case HOMA_STREAM_URGENT:
+		return tas_urge(homad_engine_of(t->tcp, stream), &stream->conn,
+				c->value) == TAS_EINVAL ?
+			       wrong_urgent :
+			       NULL;
 	}
 	return "a command that does not exist";
 }
@@ -552,7 +560,6 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 	listener->l.rx_max = 1u << s->rx_most;
 	listener->l.places = &s->num_free;
 	listener->here = listener->l;
-	listener->here.rx_max = 1u << homad_local_rx_most(s);
 	/* Half-open connections from this host do not count against the limit for those of
 	 * other hosts. */
 	listener->here.shared_half = NULL;

@@ -34,6 +34,9 @@ static void show_words(struct homad_stream *stream, u32 events)
 	const struct tas_conn *conn = &stream->conn;
 	u32 state = 0;
 
+	/* The application hears of an urgent byte before it sees it. */
+	if (unlikely(events & TAS_EV_URGENT))
+		homad_stream_show_urgent(stream);
 	if (events & TAS_EV_READABLE)
 		__atomic_store_n(&slot->rx_end, count_arrived(stream),
 				 __ATOMIC_RELEASE);
@@ -151,9 +154,10 @@ static void put_news(struct homad_thread *t, struct homad_streams *s,
 	struct homa_stream_slot *slot = &s->slots[stream->slot];
 	u32 news = stream->news;
 
-	stream->news = 0;
+	homad_stream_no_news(s, stream);
 	if (news & HOMAD_NEWS_ACCEPTED) {
 		put(s, HOMA_STREAM_ACCEPTED, stream);
+		s->accepted_to = s->tail;
 	} else if (news & HOMAD_NEWS_OPENED) {
 		put(s, HOMA_STREAM_OPENED, stream);
 	} else if (news & HOMAD_NEWS_FAILED) {

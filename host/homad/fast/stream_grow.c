@@ -189,15 +189,14 @@ void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream,
 			   u32 taken)
 {
 	struct homad_streams *s = stream->home;
-	u8 shift = stream->conn.f.rx_shift, most;
+	u8 shift = stream->conn.f.rx_shift;
 	u64 now = t->ctx.now;
 
-	most = stream->local ? homad_local_rx_most(s) : s->rx_most;
 	stream->rx_taken += taken;
-	if (shift < most && stream->rx_taken >= 1u << (shift - 1) &&
+	if (shift < s->rx_most && stream->rx_taken >= 1u << (shift - 1) &&
 	    !stream->rx_due && !(stream->conn.f.flags & TAS_F_FIN_IN))
 		ask(t, stream, HOMAD_RX,
-		    shift_for(4 * (u64)stream->rx_taken, shift, most));
+		    shift_for(4 * (u64)stream->rx_taken, shift, s->rx_most));
 	if (now - stream->rx_since < homa_max_u64(stream->conn.srtt, ROUND_NS))
 		return;
 	stream->rx_since = now;

@@ -149,6 +149,7 @@ int homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 	struct homad_tcp_listener *listener = hold->listener;
 	struct homad_streams *s = hold->s;
 	struct homa_list *node;
+	bool refused = false;
 	int rc;
 
 	while ((node = homa_list_first(&listener->parked))) {
@@ -162,6 +163,7 @@ int homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 			break;
 		if (rc) {
 			refuse(t, stream);
+			refused = true;
 			continue;
 		}
 		homa_list_del(&stream->pending);
@@ -176,6 +178,10 @@ int homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 	}
 	hold->told = false;
 	homa_list_del(&hold->emptied);
+	/* There are places now for connections that wait in the engine; if none does, the others
+	 * hear that. */
+	if (unlikely(refused))
+		homad_listener_accept(t, listener);
 	return -ENOENT;
 }
 
@@ -193,7 +199,7 @@ const char *homad_stream_return(struct homad_thread *t,
 	    stream->rx_bytes >> 32 || stream->tx_last || stream->tx_bytes)
 		return "a stream goes back to its listener after it was used";
 	homa_list_del(&stream->pending);
-	stream->news = 0;
+	homad_stream_no_news(stream->home, stream);
 	stream->parked = true;
 	homa_list_add_tail(&hold->listener->parked, &stream->pending);
 	homad_listener_accept(t, hold->listener);

@@ -29,6 +29,12 @@ void homad_hold_news(struct homad_thread *t, struct homad_hold *hold)
 	homad_streams_touch(t, hold->s);
 }
 
+void homad_stream_no_news(struct homad_streams *s, struct homad_stream *stream)
+{
+	s->unseen -= (stream->news & HOMAD_NEWS_ACCEPTED) != 0;
+	stream->news = 0;
+}
+
 void homad_stream_news(struct homad_thread *t, struct homad_stream *stream,
 		       u32 news)
 {
@@ -42,6 +48,7 @@ void homad_stream_news(struct homad_thread *t, struct homad_stream *stream,
 	/* The application of the stream's home does not know it any more, or not yet. */
 	if (unlikely(stream->left || stream->parked))
 		return;
+	stream->home->unseen += (news & ~stream->news & HOMAD_NEWS_ACCEPTED) != 0;
 	stream->news |= news;
 	if (!homa_list_linked(&stream->pending))
 		homa_list_add_tail(&stream->home->news, &stream->pending);

@@ -37,7 +37,7 @@ void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream,
 		return;
 	}
 	homa_list_del(&stream->pending);
-	stream->news = 0;
+	homad_stream_no_news(stream->home, stream);
 	stream->left = true;
 	open_locks(stream, stream->home);
 	homad_stream_show_holders(stream);
@@ -141,20 +141,12 @@ static bool add_streams(struct homad_streams *s, struct homad_ticket *ticket)
  * have accepted the connection, so it has to give the connection back before. */
 static bool has_unseen(const struct homad_streams *s)
 {
-	u32 head = HOMA_READ_ONCE(s->area->event.head), at;
-	const struct homa_list *node;
+	u32 unread = s->tail - HOMA_READ_ONCE(s->area->event.head);
 
-	if (homa_list_empty(&s->holding) || s->tail - head > s->entries)
+	if (homa_list_empty(&s->holding) || unread > s->entries)
 		return false;
-	for (at = head; at != s->tail; at++)
-		if (HOMA_READ_ONCE(s->events[at & (s->entries - 1)].kind) ==
-		    HOMA_STREAM_ACCEPTED)
-			return true;
-	homa_list_for_each(node, &s->open)
-		if (homa_container_of(node, const struct homad_stream, of)->news &
-		    HOMAD_NEWS_ACCEPTED)
-			return true;
-	return false;
+	/* Who asks often must not have the ring and all streams looked at. */
+	return s->tail - s->accepted_to < unread || s->unseen;
 }
 
 /* Returns the stream that the attachment names so, if it may be shared. */

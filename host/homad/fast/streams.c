@@ -80,6 +80,8 @@ static void fill_slot(struct homad_stream *stream)
 		stream->tx_shift >= stream->home->tx_most;
 	slot->told = slot->rung = 0;
 	slot->rx_rung = slot->shut = slot->rx_lock = slot->tx_lock = 0;
+	slot->rx_urgent = stream->rx_urgent;
+	slot->urgent_seen = slot->urgent_given = slot->urgent_past = 0;
 	slot->holders = 1;
 	slot->mss = slot->rtt_us = slot->cwnd = slot->retransmits = 0;
 	copy_end(&slot->local, pair->local, pair->local_port);
@@ -133,6 +135,8 @@ struct homad_stream *homad_stream_adopt(struct homad_thread *t,
 	homa_list_init(&stream->aliases);
 	take_slot(stream, s, part);
 	conn->host = stream;
+	/* It may have come before accept(). */
+	homad_stream_show_urgent(stream);
 	return stream;
 }
 
@@ -141,10 +145,10 @@ static void leave_slot(struct homad_thread *t, struct homad_stream *stream)
 	struct homad_streams *s = stream->home;
 
 	homad_limit_leave(stream);
+	homad_stream_no_news(s, stream);
 	stream->home = NULL;
 	homa_list_del(&stream->of);
 	homa_list_del(&stream->pending);
-	stream->news = 0;
 	s->num_open--;
 	s->stream[stream->slot] = NULL;
 	homad_slot_put(s, stream->slot);
@@ -152,6 +156,21 @@ static void leave_slot(struct homad_thread *t, struct homad_stream *stream)
 		s->app->lingers = false;
 		homa_list_add_tail(&t->closing, &s->app->closing);
 	}
+}
+
+void homad_stream_show_urgent(struct homad_stream *stream)
+{
+	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	u32 at, count = (u32)(stream->rx_urgent >> 32);
+
+	if (!tas_urgent_at(&stream->conn, &at))
+		return;
+	/* 0 says that there was none. */
+	count += count == UINT32_MAX ? 2 : 1;
+	stream->rx_urgent = (u64)count << 32 | at;
+	stream->state |= HOMA_STREAM_HAS_URGENT;
+	__atomic_store_n(&slot->rx_urgent, stream->rx_urgent, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->state, stream->state, __ATOMIC_RELEASE);
 }
 
 void homad_stream_move(struct homad_thread *t, struct homad_stream *stream,
@@ -260,7 +279,7 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
 	if (unlikely(stream->rx_held))
 		take_held(t, stream);
 	homa_list_del(&stream->pending);
-	stream->news = 0;
+	homad_stream_no_news(stream->home, stream);
 	/* The bytes that the limit holds go first. */
 	if (!reset && stream->tx_end != stream->tx_last && stream->limit) {
 		stream->shutting = true;
@@ -528,6 +547,9 @@ int homad_streams_begin(struct homad_thread *t, void *arg)
 	homa_list_init(&s->emptied);
 	homa_list_init(&s->touched);
 	open->app->streams = s;
+	/* It stays at this thread (session.c). */
+	homa_list_del(&open->app->member);
+	homa_list_add_tail(&t->apps, &open->app->member);
 	homad_now(t);
 	homad_poll_app(t, open->app);
 	return 0;

@@ -46,6 +46,9 @@ struct homad_streams {
 	u64 tx_bytes, rx_bytes;
 	/* The value of @tail that the application was last told. */
 	u32 told;
+	/* @accepted_to: the value of @tail behind the last ACCEPTED. @unseen: the number of streams
+	 * with HOMAD_NEWS_ACCEPTED, which wait for room. */
+	u32 accepted_to, unseen;
 	/* The stream in each slot, or NULL. */
 	struct homad_stream **stream;
 	/* The numbers of free slots that have memory, in two stacks in one array; see
@@ -127,15 +130,6 @@ struct homad_streams {
 	/* The next attachment in the stack homad_tcp.growing. */
 	struct homad_streams *next_growing;
 };
-
-/* Returns log2 of the bytes to which a receive buffer of a connection of this host may
- * grow: as many as a window can tell without scale, to the byte. A window that is
- * rounded up lets a peer send bytes that do not fit, and in this host that would be the
- * only loss. */
-static inline u8 homad_local_rx_most(const struct homad_streams *s)
-{
-	return s->rx_most < HOMAD_USUAL_SHIFT ? s->rx_most : HOMAD_USUAL_SHIFT;
-}
 
 /* Returns the buffer of @stream that @map says. */
 static inline u8 *homad_stream_buffer(const struct homad_stream *stream,

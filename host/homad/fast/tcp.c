@@ -35,7 +35,6 @@ static void set_local(struct tas_engine *engine)
 	tas_set(engine, "timestamps", 0);
 	tas_set(engine, "sack", 0);
 	tas_set(engine, "ecn", 0);
-	tas_set(engine, "window_scaling", 0);
 	tas_set(engine, "tail_loss_probe", 0);
 	tas_set(engine, "black_hole", 0);
 	tas_set(engine, "initial_window", 2);

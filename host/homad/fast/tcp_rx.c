@@ -99,6 +99,7 @@ static void trace_in(struct homad_thread *t, const struct homad_port *port,
 	homad_trace_segment(t, &seg);
 }
 
+/* Takes in a segment, for which the engine has spare memory. */
 static void segment_in(struct homad_thread *t, const struct homad_port *port,
 		       const struct nic_rx *pkt)
 {
@@ -121,6 +122,13 @@ static void segment_in(struct homad_thread *t, const struct homad_port *port,
 	stream = homad_tcp_place(t, engine, &copy);
 	if (likely(stream))
 		copy_packet(stream, pkt, &copy);
+}
+
+void homad_tcp_segment(struct homad_thread *t, const struct homad_port *port,
+		       const struct nic_rx *pkt)
+{
+	homad_tcp_refill(t->tcp, &t->tcp->engine);
+	segment_in(t, port, pkt);
 }
 
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)

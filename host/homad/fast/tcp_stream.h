@@ -82,6 +82,9 @@ struct homad_stream {
 	/* @tx_bytes counts bytes to send that the engine has taken since the begin. @rx_bytes
 	 * counts bytes that arrived in order and that the application was told of. */
 	u64 tx_bytes, rx_bytes;
+	/* The urgent bytes of the peer of which the application was told, and the position of the
+	 * last one: the word @rx_urgent of its slot. */
+	u64 rx_urgent;
 	/* The HOMA_STREAM_IS_* bits that stand in the slot. */
 	u32 state;
 	/* True while the application's connect() has not succeeded yet. */
@@ -156,8 +159,15 @@ void homad_stream_all_written(struct homad_thread *t,
 void homad_stream_end(struct homad_thread *t, struct homad_stream *stream,
 		      bool reset);
 
+/** homad_stream_show_urgent() - write to the slot that the peer has sent an urgent byte, if there
+ *  is one that the application was not told of. */
+void homad_stream_show_urgent(struct homad_stream *stream);
+
 /* ---- stream_news.c, stream_commands.c ---- */
 
+/** homad_stream_no_news() - the application of @s, the home of the stream, is not told of what is
+ *  new. */
+void homad_stream_no_news(struct homad_streams *s, struct homad_stream *stream);
 /** homad_stream_news() - have the holders of a stream be told HOMAD_NEWS_* of it. */
 void homad_stream_news(struct homad_thread *t, struct homad_stream *stream,
 		       u32 news);

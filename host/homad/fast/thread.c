@@ -174,6 +174,7 @@ void homad_thread_free(struct homad_thread *t)
 	nic_rtnl_close(&t->rtnl);
 	homa_hist_free(&t->rtt);
 	homad_tcp_free(t->tcp);
+	free(t->handed);
 	homad_memory_free(t);
 	free(t);
 }

@@ -34,6 +34,7 @@
 
 struct homad;
 struct homad_app;
+struct homad_handed;
 struct homad_port;
 struct homad_tcp;
 struct homad_trace;
@@ -73,6 +74,10 @@ struct homad_trace;
 	  "times the slow path was asked for more memory of an attachment")      \
 	X(tcp_denied, "TCP connections that a rule with deny refused")           \
 	X(tcp_refused, "TCP connections beyond the limits of a rule")            \
+	X(tcp_handed,                                                            \
+	  "TCP segments that came in here and were handed to the first thread")  \
+	X(tcp_handed_lost,                                                       \
+	  "those of them for which the first thread was too slow, dropped")      \
 	X(evictions, "applications that broke the rules")                        \
 	X(copies_refused,                                                        \
 	  "messages for whose copy its user or all users have no room left")     \
@@ -189,6 +194,9 @@ struct homad_thread {
 	u64 direct_id;
 	/* The thread's TCP (see homad_tcp.h); NULL if it has none. */
 	struct homad_tcp *tcp;
+	/* TCP segments for the first thread that came in at this one (tcp_handed.h); NULL: this is
+	 * the first thread, or there is no TCP. */
+	struct homad_handed *handed;
 	/* A socket by which the thread asks the kernel for routes. */
 	struct nic_rtnl rtnl;
 	/* The ways to destinations that the thread remembers. */

@@ -90,7 +90,8 @@ static void adopt(struct homad *d, const struct homad_making *making)
 	if (homad_slow(d)->tcp)
 		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK |
 			       HOMA_SHM_CAN_EXEC | HOMA_SHM_CAN_UNJOINED |
-			       HOMA_SHM_CAN_PATIENCE | HOMA_SHM_CAN_PASS;
+			       HOMA_SHM_CAN_PATIENCE | HOMA_SHM_CAN_PASS |
+			       HOMA_SHM_CAN_URGENT;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
 	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
 	app->num_segs = 1;

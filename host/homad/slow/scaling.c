@@ -30,7 +30,8 @@ struct homad_scaling {
 /* ---- on a fast-path thread, by homad_call() ---- */
 
 struct move {
-	/* The attachment that changes its home; NULL: a port moves. */
+	/* The attachment that changes its home; NULL: one that the thread chooses, or a port
+	 * moves. */
 	struct homad_app *app;
 	/* The port that another thread is to serve. */
 	struct homad_port *port;
@@ -42,7 +43,7 @@ static int give_app(struct homad_thread *t, void *arg)
 
 	/* Messages that wait for the attachment are delivered before it goes. */
 	homad_deliver(t);
-	move->app = homad_session_detach(t);
+	move->app = homad_session_detach(t, move->app);
 	return move->app ? 0 : -ENOENT;
 }
 
@@ -95,22 +96,71 @@ static void move_port(struct homad *d, struct homad_port *port, u32 to)
 			  port->name, rc);
 }
 
+/* Is it the first port of its device that carries TCP? */
+static bool sends_tcp(const struct homad *d, const struct homad_port *port)
+{
+	u32 i;
+
+	if (!d->config.num_tcp_rules || port->encap)
+		return false;
+	for (i = 0; i < port->index; i++)
+		if (d->ports[i].nic && !d->ports[i].encap &&
+		    d->ports[i].ifindex == port->ifindex)
+			return false;
+	return true;
+}
+
+u32 homad_thread_for_port(const struct homad *d, const struct homad_port *port,
+			  u32 active, u32 *next)
+{
+	u32 index;
+
+	if (sends_tcp(d, port)) {
+		*next = 1;
+		return 0;
+	}
+	index = *next % active;
+	*next = index + 1;
+	return index;
+}
+
 static void spread_ports(struct homad *d, u32 active)
 {
 	u32 i, next = 0;
 
 	for (i = 0; i < d->num_ports; i++)
 		if (d->ports[i].nic)
-			move_port(d, &d->ports[i], next++ % active);
+			move_port(d, &d->ports[i],
+				  homad_thread_for_port(d, &d->ports[i], active,
+							&next));
 }
 
-static void move_app(struct homad *d, u32 from, u32 to)
+/* False: no attachment of @from can move. */
+static bool move_app(struct homad *d, u32 from, u32 to)
 {
 	struct move move = { 0 };
 
 	if (homad_call(d->threads[from], give_app, &move))
-		return;
+		return false;
 	homad_call(d->threads[to], take_app, &move);
+	return true;
+}
+
+int homad_bring_home(struct homad *d, struct homad_app *app)
+{
+	struct homad_thread *before = app->thread;
+	struct move move = { .app = app };
+	int rc;
+
+	if (before == d->threads[0])
+		return 0;
+	rc = homad_call(before, give_app, &move);
+	if (rc)
+		return rc;
+	rc = homad_call(d->threads[0], take_app, &move);
+	if (rc)
+		homad_call(before, take_app, &move);
+	return rc;
 }
 
 static u32 most_apps(const struct homad *d, u32 active)
@@ -143,14 +193,16 @@ static void spread_apps(struct homad *d, u32 active)
 	u32 i;
 
 	for (i = active; i < d->num_threads; i++)
-		while (d->threads[i]->num_apps)
-			move_app(d, i, fewest_apps(d, active));
+		while (d->threads[i]->num_apps &&
+		       move_app(d, i, fewest_apps(d, active)))
+			;
 	for (;;) {
 		u32 most = most_apps(d, active), least = fewest_apps(d, active);
 
 		if (d->threads[most]->num_apps < d->threads[least]->num_apps + 2)
 			return;
-		move_app(d, most, least);
+		if (!move_app(d, most, least))
+			return;
 	}
 }
 

@@ -253,7 +253,9 @@ static int begin(struct homad_client *client, struct homad_piece *piece,
 	open.streams->same_network = homad_of_our_network(client->conn.fd);
 	homad_streams_lay(open.streams, (struct homa_stream_area *)piece->base,
 			  num_slots);
-	rc = homad_call(client->app->thread, homad_streams_begin, &open);
+	rc = homad_bring_home(d, client->app);
+	if (!rc)
+		rc = homad_call(client->app->thread, homad_streams_begin, &open);
 	if (rc) {
 		close(wake[0]);
 		free_streams(open.streams);

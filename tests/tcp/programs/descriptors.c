@@ -330,16 +330,44 @@ static void closed_unseen__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* Standard streams that were used before a connection is put in their place. */
+static void stdio_replaced__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+	pid_t child = (pid_t)MUST(fork());
+	char line[20];
+
+	if (!child) {
+		printf("early ");
+		MUST(dup2(fd, 0));
+		MUST(dup2(fd, 1));
+		printf("hello\n");
+		SAME(fflush(stdout), 0);
+		EXPECT(fgets(line, sizeof(line), stdin));
+		EXPECT(!strcmp(line, "world\n"));
+		_exit(0);
+	}
+	tcp_close(fd);
+	tcp_child_ended(child);
+}
+
+static void stdio_replaced__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+	char bytes[12];
+
+	SAME(recv(fd, bytes, 12, MSG_WAITALL), 12);
+	EXPECT(!memcmp(bytes, "early hello\n", 12));
+	SAME(send(fd, "world\n", 6, 0), 6);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_descriptor_cases[] = {
-	TCP_CASE(dup_closed),
-	TCP_CASE(dup_flags),
-	TCP_CASE(dup_over),
-	TCP_CASE(dup_files),
-	TCP_CASE(numbers),
-	TCP_CASE(other_families),
-	TCP_CASE(closes_rest),
-	TCP_CASE(closes_unknown),
-	TCP_CASE(standard_streams),
-	TCP_CASE(closed_unseen),
-	{ 0 },
+	TCP_CASE(dup_closed),	    TCP_CASE(dup_flags),
+	TCP_CASE(dup_over),	    TCP_CASE(dup_files),
+	TCP_CASE(numbers),	    TCP_CASE(other_families),
+	TCP_CASE(closes_rest),	    TCP_CASE(closes_unknown),
+	TCP_CASE(standard_streams), TCP_CASE(closed_unseen),
+	TCP_CASE(stdio_replaced),   { 0 },
 };

@@ -498,12 +498,60 @@ static void fork_listens__client(struct tcp_end *end)
 	tcp_tell(end);
 }
 
+/* ---- sockets that were there before ---- */
+
+static void fork_connects__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+
+	tcp_ready();
+	tcp_echo(tcp_accept(listener));
+	tcp_echo(tcp_accept(listener));
+	tcp_close(listener);
+}
+
+/* A child connects its parent's socket, and the parent uses it; then the other way round. */
+static void fork_connects__client(struct tcp_end *end)
+{
+	int fd = tcp_socket(end), connected[2];
+	pid_t child = (pid_t)MUST(fork());
+	char byte;
+
+	if (!child) {
+		MUST(connect(fd, &end->address.any, end->length));
+		_exit(0);
+	}
+	tcp_child_ended(child);
+	tcp_talk(fd);
+
+	MUST(pipe(connected));
+	fd = tcp_socket(end);
+	child = (pid_t)MUST(fork());
+	if (!child) {
+		SAME(read(connected[0], &byte, 1), 1);
+		tcp_talk(fd);
+		_exit(0);
+	}
+	MUST(connect(fd, &end->address.any, end->length));
+	SAME(write(connected[1], "", 1), 1);
+	tcp_child_ended(child);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_fork_cases[] = {
-	TCP_CASE(fork_before_accept),	TCP_CASE(fork_outlives_parent),
-	TCP_CASE(fork_outlives_child),	TCP_CASE(fork_both_write),
-	TCP_CASE(fork_shuts),		TCP_CASE(fork_twice),
-	TCP_CASE(fork_in_send),		TCP_CASE(fork_agrees),
-	TCP_CASE(fork_agrees_listener), TCP_CASE(fork_shuts_read),
-	TCP_CASE(fork_shuts_write),	TCP_CASE(fork_takes_last),
-	TCP_CASE(fork_listens),		{ 0 },
+	TCP_CASE(fork_before_accept),
+	TCP_CASE(fork_outlives_parent),
+	TCP_CASE(fork_outlives_child),
+	TCP_CASE(fork_both_write),
+	TCP_CASE(fork_shuts),
+	TCP_CASE(fork_twice),
+	TCP_CASE(fork_in_send),
+	TCP_CASE(fork_agrees),
+	TCP_CASE(fork_agrees_listener),
+	TCP_CASE(fork_shuts_read),
+	TCP_CASE(fork_shuts_write),
+	TCP_CASE(fork_takes_last),
+	TCP_CASE(fork_listens),
+	TCP_CASE(fork_connects),
+	{ 0 },
 };

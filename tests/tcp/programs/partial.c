@@ -95,6 +95,8 @@ static void sendfile_wrong__client(struct tcp_end *end)
 	folder = (int)MUST(open("/proc/self/exe", O_RDONLY));
 	FAILS(sendfile(fd, folder, &offset, 5), EINVAL);
 	offset = 1;
+	FAILS(sendfile(fd, folder, &offset, (size_t)INT64_MAX + 1), EINVAL);
+	FAILS(sendfile(fd, folder, &offset, SIZE_MAX), EINVAL);
 	SAME(sendfile(fd, folder, &offset, 3), 3);
 	SAME(offset, 4);
 	SAME(recv(fd, bytes, 3, MSG_WAITALL), 3);

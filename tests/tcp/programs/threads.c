@@ -473,6 +473,68 @@ static void cancelled_in_epoll__server(struct tcp_end *end)
 
 #define cancelled_in_epoll__client cancelled__client
 
+/* ---- one socket, connected by several ---- */
+
+#define CONNECTORS 3
+#define ROUNDS_OF_CONNECT 40
+
+struct connector {
+	const struct tcp_end *end;
+	pthread_barrier_t *begin;
+	int fd, error;
+};
+
+static void *connect_it(void *argument)
+{
+	struct connector *c = argument;
+
+	pthread_barrier_wait(c->begin);
+	c->error =
+		connect(c->fd, &c->end->address.any, c->end->length) ? errno : 0;
+	return NULL;
+}
+
+static void thread_connects__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 100);
+
+	tcp_ready();
+	for (int i = 0; i < ROUNDS_OF_CONNECT; i++)
+		tcp_echo(tcp_accept(listener));
+	tcp_await(end);
+	/* There was one connection for each socket. */
+	SAME(tcp_ask(listener, POLLIN), 0);
+	tcp_close(listener);
+}
+
+static void thread_connects__client(struct tcp_end *end)
+{
+	struct connector each[CONNECTORS];
+	pthread_t thread[CONNECTORS];
+	pthread_barrier_t begin;
+
+	SAME(pthread_barrier_init(&begin, NULL, CONNECTORS), 0);
+	for (int round = 0; round < ROUNDS_OF_CONNECT; round++) {
+		int fd = tcp_socket(end), good = 0;
+
+		for (int i = 0; i < CONNECTORS; i++) {
+			each[i] = (struct connector){ end, &begin, fd, 0 };
+			SAME(pthread_create(&thread[i], NULL, connect_it,
+					    &each[i]),
+			     0);
+		}
+		for (int i = 0; i < CONNECTORS; i++) {
+			SAME(pthread_join(thread[i], NULL), 0);
+			EXPECT(!each[i].error || each[i].error == EISCONN ||
+			       each[i].error == EALREADY);
+			good += !each[i].error;
+		}
+		EXPECT(good >= 1);
+		tcp_talk(fd);
+	}
+	tcp_tell(end);
+}
+
 const struct tcp_case tcp_thread_cases[] = {
 	TCP_CASE(close_in_recv),
 	TCP_CASE(shutdown_in_recv),
@@ -487,5 +549,6 @@ const struct tcp_case tcp_thread_cases[] = {
 	TCP_CASE(shutdown_in_send),
 	TCP_CASE(cancelled),
 	TCP_CASE(cancelled_in_epoll),
+	TCP_CASE(thread_connects),
 	{ 0 },
 };
