@@ -2,4 +2,6 @@
 """`./homa reproduce`: the papers' tables and figures, each with a row, on one page.
 
 items.py says what there is, run.py makes what is missing, page.py and markdown.py show it.
+results.py says what a finished item's file has to say, saving.py keeps such files in the repository,
+simulator.py keeps a simulator for results that take several sittings.
 """
