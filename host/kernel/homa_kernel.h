@@ -468,6 +468,9 @@ int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
 int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
 			 int flags);
 int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg);
+/* The most bytes of unfinished outgoing messages that any socket may have, whatever its limit: some
+ * more come in, and with the packets made of them an int still counts all. */
+#define HOMAK_TX_MOST (1u << 30)
 /** homak_sock_room() - may the socket send more, because it is below SO_SNDBUF or, if the program
  *  has not set that, below wmem_max? */
 static inline bool homak_sock_room(struct homak_sock *hsk)
@@ -477,7 +480,7 @@ static inline bool homak_sock_room(struct homak_sock *hsk)
 
 	if (unlikely(sk->sk_userlocks & SOCK_SNDBUF_LOCK))
 		limit = (u32)READ_ONCE(sk->sk_sndbuf);
-	return atomic64_read(&hsk->tx_bytes) < limit;
+	return atomic64_read(&hsk->tx_bytes) < min(limit, HOMAK_TX_MOST);
 }
 
 /* ---- sysctl.c, metrics.c, diag.c ---- */

@@ -245,16 +245,20 @@ void homak_msgs_exit(void)
 
 /* ---- messages ---- */
 
-/* Charges the message to the socket. False: the cgroup has no memory left; the message is
- * charged all the same. */
+/* Charges the message to the socket. False: the socket has so many bytes of messages that the
+ * kernel's counters, which are ints, might overflow. */
 static bool homak_msg_charge(struct homak_msg *msg, struct homak_sock *hsk)
 {
 	struct sock *sk = (struct sock *)hsk;
 
 	msg->hsk = hsk;
-	atomic64_add(msg->charge, &hsk->tx_bytes);
+	if (unlikely(atomic64_add_return(msg->charge, &hsk->tx_bytes) >
+		     HOMAK_TX_MOST + HOMAK_TX_MOST / 2)) {
+		atomic64_sub(msg->charge, &hsk->tx_bytes);
+		return false;
+	}
 	refcount_add(msg->charge, &sk->sk_wmem_alloc);
-	return homak_pay(hsk);
+	return true;
 }
 
 /* Takes the charge back and wakes writers when there is room again; releases the socket
@@ -325,6 +329,19 @@ static struct homak_msg *homak_msg_new_long(u32 length)
 	return msg;
 }
 
+static void homak_msg_memory_free(struct homak_msg *msg)
+{
+	u32 i;
+
+	if (likely(!msg->shift && msg->charge == HOMAK_TINY)) {
+		homak_tiny_put(msg);
+		return;
+	}
+	for (i = 0; i < msg->num; i++)
+		homak_page_put(msg->chunks[i].page);
+	kfree(msg);
+}
+
 struct homak_msg *homak_msg_new(struct homak_sock *hsk, u32 length)
 {
 	struct homak_msg *msg;
@@ -338,6 +355,10 @@ struct homak_msg *homak_msg_new(struct homak_sock *hsk, u32 length)
 	msg->length = length;
 	msg->filled = 0;
 	if (unlikely(!homak_msg_charge(msg, hsk))) {
+		homak_msg_memory_free(msg);
+		return ERR_PTR(-ENOBUFS);
+	}
+	if (unlikely(!homak_pay(hsk))) {
 		homak_msg_free(msg);
 		return ERR_PTR(-ENOBUFS);
 	}
@@ -400,18 +421,8 @@ int homak_msg_fill(struct homak_msg *msg, struct iov_iter *from, u32 upto)
 
 void homak_msg_free(struct homak_msg *msg)
 {
-	u32 i;
-
-	bool tiny = !msg->shift && msg->charge == HOMAK_TINY;
-
 	homak_msg_uncharge(msg);
-	if (likely(tiny)) {
-		homak_tiny_put(msg);
-		return;
-	}
-	for (i = 0; i < msg->num; i++)
-		homak_page_put(msg->chunks[i].page);
-	kfree(msg);
+	homak_msg_memory_free(msg);
 }
 
 u32 homak_msg_length(const struct homak_msg *msg)

@@ -125,7 +125,12 @@ routes:
 /* Runs before the grace period that comes with the end of a namespace. */
 static void __net_exit homak_net_pre_exit(struct net *net)
 {
-	WRITE_ONCE(homak_net(net)->paused, true);
+	struct homak_net *hnet = homak_net(net);
+
+	/* Who changes settings just now goes on for the last time. */
+	mutex_lock(&hnet->lock);
+	WRITE_ONCE(hnet->paused, true);
+	mutex_unlock(&hnet->lock);
 }
 
 static void __net_exit homak_net_exit(struct net *net)
@@ -135,6 +140,7 @@ static void __net_exit homak_net_exit(struct net *net)
 	homak_proc_free(hnet);
 	homak_sysctl_free(hnet);
 	homak_encap_free(hnet);
+	WARN_ON_ONCE(!hnet->paused);
 	homak_timers_stop(hnet);
 	homak_devs_stop(hnet);
 	homak_routes_free(hnet);

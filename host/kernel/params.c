@@ -29,9 +29,13 @@ int homak_net_set_cutoffs(struct homak_net *hnet, u32 levels, const u32 *sizes)
 int homak_net_set_params(struct homak_net *hnet, const struct homa_params *params)
 {
 	struct homa_ctx *ctx;
+	bool ends;
 	int err = 0;
 
 	mutex_lock(&hnet->lock);
+	/* A file of settings may be open longer than there is a process in the namespace. One
+	 * that ends stays paused. */
+	ends = hnet->paused;
 	if (hnet->engine) {
 		WRITE_ONCE(hnet->paused, true);
 		synchronize_rcu();
@@ -43,7 +47,7 @@ int homak_net_set_params(struct homak_net *hnet, const struct homa_params *param
 		if (!err)
 			homak_devs_derive(hnet);
 		homak_disown_bh();
-		smp_store_release(&hnet->paused, false);
+		smp_store_release(&hnet->paused, ends);
 	} else {
 		/* The engine would check the settings. There is none yet, so they are
 		 * checked here. */

@@ -70,9 +70,12 @@ static bool homak_pay_more(struct homak_sock *hsk)
 {
 	s64 more = homak_unpaid(hsk);
 
-	return more <= 0 ||
-	       __sk_mem_schedule(&hsk->inet.sk, (int)more + HOMAK_PAY_STEP,
-				 SK_MEM_RECV);
+	if (likely(more <= 0))
+		return true;
+	more += HOMAK_PAY_STEP;
+	/* The kernel counts what is paid in an int, and rounds up to pages. */
+	return more + hsk->inet.sk.sk_forward_alloc < INT_MAX - (int)PAGE_SIZE &&
+	       __sk_mem_schedule(&hsk->inet.sk, (int)more, SK_MEM_RECV);
 }
 
 bool homak_pay(struct homak_sock *hsk)

@@ -262,11 +262,15 @@ homak_route_key(const struct homak_net *hnet, const struct homak_dev *hdev,
 
 static struct homak_route_table *homak_route_table(struct homak_routes *routes)
 {
-	struct homak_route_table **table = this_cpu_ptr(routes->tables);
+	struct homak_route_table **slot = this_cpu_ptr(routes->tables);
+	struct homak_route_table *table = *slot;
 
-	if (unlikely(!*table))
-		*table = kzalloc(sizeof(**table), GFP_ATOMIC | __GFP_NOWARN);
-	return *table;
+	if (unlikely(!table)) {
+		table = kzalloc(sizeof(*table), GFP_ATOMIC | __GFP_NOWARN);
+		/* Who empties it on another CPU sees the zeros that it begins with. */
+		smp_store_release(slot, table);
+	}
+	return table;
 }
 
 /* Looks up the way that @route is for from now on. The other arguments are those of

@@ -19,6 +19,7 @@
 #include "homa_sockets.h"
 
 #define HOMAK_CLOSE_BUDGET 64 /* RPCs that one turn ends */
+/* The time for which other threads may keep an RPC of a socket that ends, in jiffies. */
 #define HOMAK_CLOSE_TICKS (10 * HZ)
 
 /* ---- begin ---- */
@@ -176,8 +177,12 @@ static void homak_destroy_sock(struct sock *sk)
 	local_bh_enable();
 	homak_stop(hsk);
 	while ((rc = homak_end_some(hsk))) {
-		if (rc < 0)
-			schedule_timeout_uninterruptible(1);
+		/* There may be many RPCs, and little time of a processor for this thread. */
+		if (rc > 0) {
+			until = jiffies + HOMAK_CLOSE_TICKS;
+			continue;
+		}
+		schedule_timeout_uninterruptible(1);
 		if (WARN_ONCE(time_after(jiffies, until),
 			      "homa: a socket's RPCs do not end; its memory is left\n"))
 			return;

@@ -86,5 +86,8 @@ void homak_timers_stop(struct homak_net *hnet)
 {
 	hrtimer_cancel(&hnet->timer);
 	cancel_work_sync(&hnet->timer_work);
+	/* That may have started the timer, as its last deed, if it had not seen the pause yet; it
+	 * sees it now. */
 	hrtimer_cancel(&hnet->timer);
+	cancel_work_sync(&hnet->timer_work);
 }

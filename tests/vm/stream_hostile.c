@@ -4,6 +4,7 @@
  * listener and to a connection whose secret is known, since this is its other end.
  */
 #include <endian.h>
+#include <pthread.h>
 #include "vm_stream.h"
 
 struct liar *liar_new(int port)
@@ -224,6 +225,50 @@ static void lies(void)
 	quiet();
 }
 
+/* A thread that closes a connection after a moment. */
+struct closer {
+	int fd;
+	unsigned int turns;
+};
+
+static void *close_soon(void *arg)
+{
+	const struct closer *closer = arg;
+	volatile unsigned int i = 0;
+
+	while (i < closer->turns)
+		i++;
+	close(closer->fd);
+	return NULL;
+}
+
+/* The end is said, behind bytes with a gap before them, while the other end is being closed. */
+static void end_meets_close(void)
+{
+	int listener = stream_listen(608, 8), i;
+	uint64_t seed = 4;
+
+	for (i = 0; i < 200; i++) {
+		struct liar *l = liar_new(608);
+		struct closer closer = {
+			.turns = (unsigned int)rng_below(&seed, 100000),
+		};
+		pthread_t thread;
+
+		CHECK(liar_open(l) == 0, "open");
+		closer.fd = accept(listener, NULL, NULL);
+		CHECK(closer.fd >= 0, "accept");
+		CHECK(liar_data(l, 20, 10, 0) == 0, "bytes behind a gap");
+		CHECK(!pthread_create(&thread, NULL, close_soon, &closer),
+		      "thread");
+		CHECK(liar_data(l, 30, 0, FIN) >= 0, "no answer");
+		CHECK(!pthread_join(thread, NULL), "join");
+		liar_end(l);
+	}
+	close(listener);
+	quiet();
+}
+
 /* Order, overlaps and what came twice are no lies. */
 static void disorder(void)
 {
@@ -367,6 +412,7 @@ const struct check stream_hostile[] = {
 	{ "nonsense", nonsense },
 	{ "guessed secrets", guesses },
 	{ "lies", lies },
+	{ "an end while the other end is closed", end_meets_close },
 	{ "disorder", disorder },
 	{ "a flood of OPEN", flood },
 	{ "answers that are none", wrong_answers },

@@ -13,6 +13,7 @@
  *	users socks 4|6 N			opens up to N sockets: "SOCKS open=N"
  *	users inside UID COMMAND...		as a user with an id of its own in a user
  *						namespace of UID's (root only)
+ *	users idle COMMAND...			when nobody else wants the processor
  *
  * The first lines of `deaf`, `hog` and `socks` are printed when they have done their work.
  */
@@ -154,6 +155,15 @@ static void inside(unsigned int uid, char **command)
 	waitpid(pid, NULL, 0);
 }
 
+static void idle(char **command)
+{
+	const struct sched_param param = { .sched_priority = 0 };
+
+	CHECK(!sched_setscheduler(0, SCHED_IDLE, &param), "SCHED_IDLE");
+	execvp(*command, command);
+	CHECK(0, "%s", *command);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 3 ? argv[1] : "";
@@ -163,6 +173,8 @@ int main(int argc, char **argv)
 		inside((unsigned int)atoi(argv[2]), argv + 3);
 		return 0;
 	}
+	if (!strcmp(what, "idle"))
+		idle(argv + 2);
 	family = *argv[2] == '4' ? AF_INET : AF_INET6;
 	if (!strcmp(what, "crowd") && argc == 7) {
 		family = AF_INET;

@@ -9,6 +9,7 @@
 #include <linux/vmalloc.h>
 
 #include "homa_kunit.h"
+#include "homa_sockets.h"
 
 #define MSG_MAX 300000u
 
@@ -204,11 +205,56 @@ static void msg_too_little(struct kunit *test)
 	homak_msg_free(msg);
 }
 
-static struct kunit_case msg_cases[] = {
-	KUNIT_CASE(msg_parts),		 KUNIT_CASE(msg_long_parts),
-	KUNIT_CASE(msg_filled_in_steps), KUNIT_CASE(msg_charge_comes_back),
-	KUNIT_CASE(msg_too_little),	 {}
-};
+/* A socket that has almost as many bytes as an int counts gets no further message. */
+static void msg_charge_has_a_bound(struct kunit *test)
+{
+	const int most = INT_MAX - 50000;
+	struct msg_env *env = test->priv;
+	struct sock *sk = env->sock->sk;
+	struct homak_sock *hsk = homak_sk(sk);
+	const int wmem = refcount_read(&sk->sk_wmem_alloc);
+	struct homak_msg *msg;
+
+	atomic64_add(most, &hsk->tx_bytes);
+	refcount_add(most, &sk->sk_wmem_alloc);
+	msg = homak_msg_new(hsk, 100000);
+	KUNIT_EXPECT_TRUE(test, IS_ERR(msg) && PTR_ERR(msg) == -ENOBUFS);
+	if (!IS_ERR(msg))
+		homak_msg_free(msg);
+	KUNIT_EXPECT_EQ(test, (s64)atomic64_read(&hsk->tx_bytes), (s64)most);
+	KUNIT_EXPECT_EQ(test, (int)refcount_read(&sk->sk_wmem_alloc),
+			wmem + most);
+	KUNIT_EXPECT_FALSE(test, homak_sock_room(hsk));
+	atomic64_sub(most, &hsk->tx_bytes);
+	KUNIT_EXPECT_FALSE(test, refcount_sub_and_test(most, &sk->sk_wmem_alloc));
+}
+
+/* Nor does it pay for more. */
+static void msg_pay_has_a_bound(struct kunit *test)
+{
+	struct msg_env *env = test->priv;
+	struct homak_sock *hsk = homak_sk(env->sock->sk);
+	const int paid = env->sock->sk->sk_forward_alloc;
+	static const s64 bytes[] = { INT_MAX - 20000, 1ll << 31, 3ll << 30,
+				     1ll << 32, 5ll << 32 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(bytes); i++) {
+		atomic64_set(&hsk->ring_bytes, bytes[i]);
+		KUNIT_EXPECT_FALSE(test, homak_pay(hsk));
+		KUNIT_EXPECT_EQ(test, env->sock->sk->sk_forward_alloc, paid);
+	}
+	atomic64_set(&hsk->ring_bytes, 0);
+}
+
+static struct kunit_case msg_cases[] = { KUNIT_CASE(msg_parts),
+					 KUNIT_CASE(msg_long_parts),
+					 KUNIT_CASE(msg_filled_in_steps),
+					 KUNIT_CASE(msg_charge_comes_back),
+					 KUNIT_CASE(msg_charge_has_a_bound),
+					 KUNIT_CASE(msg_pay_has_a_bound),
+					 KUNIT_CASE(msg_too_little),
+					 {} };
 
 struct kunit_suite homak_kunit_msg = {
 	.name = "homa_msg",

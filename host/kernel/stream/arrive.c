@@ -141,8 +141,9 @@ static int homak_data_check(const struct homak_conn *conn,
 		return -EPROTO;
 	if (conn->fin_known && (to > conn->fin || (fin && to != conn->fin)))
 		return -EPROTO;
-	/* The end cannot be before what is there already. */
-	if (fin && !conn->fin_known &&
+	/* The end cannot be before what is there already. Who has closed the connection is freeing
+	 * that, without the lock. */
+	if (fin && !conn->fin_known && !conn->closed &&
 	    (to < conn->ring.next ||
 	     (conn->ring.num_spans &&
 	      to < conn->ring.spans[conn->ring.num_spans - 1].to)))

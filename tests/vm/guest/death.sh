@@ -134,6 +134,18 @@ echo "# $(metric c links) links of $(metric c devs) devices in c, $(metric d lin
 expect "former devices leave one place" [ "$(metric c links)$(metric d links)" = $((known + 1))$((known + 1)) ]
 halt
 ip netns del e
+# Settings of a namespace that ends are written by a process in another one, which has their file.
+for n in 1 2 3 4 5; do
+	ip netns add f
+	in_ns f rpc wait 4 127.0.0.1 1 0 >/dev/null 2>&1
+	in_ns f sh -c 'exec 3</proc/sys/net/homa/timeout_ticks; exec nsenter -n/proc/1/ns/net sh -c "
+		while echo 20000 >/proc/self/fd/3; do :; done"' 2>/run/out &
+	writer=$!
+	sleep 0.3
+	expect "settings are written while a namespace ends, round $n" kill -0 $writer
+	ip netns del f
+	wait $writer
+done
 background d rpc serve 4 4005 2
 check "it works after devices, addresses and MTUs changed" ip netns exec c rpc wait 4 10.9.0.2 4005 60
 check "with all sizes again" ip netns exec c rpc edges 4 10.9.0.2 4005 1500

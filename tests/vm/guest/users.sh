@@ -14,8 +14,10 @@ setting() { # NAME VALUE: on both
 
 # as NS UID COMMAND...: in the background, until its first line is there
 # as NS "inside UID" COMMAND...: in a user namespace of UID's
+# as NS idle COMMAND...: when nobody else wants the processor
 as() {
 	ns=$1 who="look as $2"
+	[ "$2" = idle ] && who="users idle"
 	[ "${2#inside }" = "$2" ] || who="users $2"
 	shift 2
 	: >/run/said
@@ -129,6 +131,23 @@ expect "his own are marked" [ "$marked" -gt 0 ]
 good "RPCs beside idle requests"
 within "another's are not" "$(metric a incast_marked)" $marked $marked
 end
+
+# Who ends a socket with many RPCs may get hardly any time of a processor: that takes long, and
+# nothing is left in the end.
+as b $HOG users deaf 4 4150 1 64
+as a idle users hog 4 10.1.0.2 4150 1 16000
+spins=
+for _ in 1 2 3 4; do
+	sh -c 'while :; do :; done' &
+	spins="$spins $!"
+done
+kill -9 $LAST
+sleep 15
+echo "# $(metric a rpcs) RPCs were left after a while"
+kill -9 $spins
+end
+expect "no RPC is left of a socket that took long to end" rpcs_gone a
+expect "nor a socket" [ "$(metric a socks)" = 0 ]
 
 # Ports: half for one, and half of the rest for the next.
 ulimit -n 40000
