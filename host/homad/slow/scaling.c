@@ -62,6 +62,7 @@ static int drop_port(struct homad_thread *t, void *arg)
 	if (i == t->num_ports)
 		return -ENOENT;
 	t->ports[i] = t->ports[--t->num_ports];
+	homad_egress_leave(t, port);
 	epoll_ctl(t->epfd, EPOLL_CTL_DEL, nic_fd(port->nic), NULL);
 	return 0;
 }
@@ -163,11 +164,12 @@ int homad_bring_home(struct homad *d, struct homad_app *app)
 	return rc;
 }
 
-static u32 most_apps(const struct homad *d, u32 active)
+/* Returns which of the threads from @first on has the most attachments. */
+static u32 most_apps(const struct homad *d, u32 first, u32 active)
 {
-	u32 i, best = 0;
+	u32 i, best = first;
 
-	for (i = 1; i < active; i++)
+	for (i = first + 1; i < active; i++)
 		if (d->threads[i]->num_apps > d->threads[best]->num_apps)
 			best = i;
 	return best;
@@ -190,19 +192,25 @@ struct homad_thread *homad_thread_for_app(struct homad *d)
 
 static void spread_apps(struct homad *d, u32 active)
 {
-	u32 i;
+	u32 i, first = 0;
 
 	for (i = active; i < d->num_threads; i++)
 		while (d->threads[i]->num_apps &&
 		       move_app(d, i, fewest_apps(d, active)))
 			;
-	for (;;) {
-		u32 most = most_apps(d, active), least = fewest_apps(d, active);
+	while (first < active) {
+		u32 most = most_apps(d, first, active);
+		u32 least = fewest_apps(d, active);
 
 		if (d->threads[most]->num_apps < d->threads[least]->num_apps + 2)
 			return;
-		if (!move_app(d, most, least))
+		if (move_app(d, most, least))
+			continue;
+		/* The first thread has attachments with streams only, which stay there. Others
+		 * have none of these. */
+		if (most)
 			return;
+		first = 1;
 	}
 }
 
