@@ -155,6 +155,55 @@ static void several__attachments_beside_those_with_streams(void **state)
 	several_free(s);
 }
 
+static void leave(struct several *s, struct side *side)
+{
+	homad_session_close(side->app.thread, &side->app);
+	while (side->app.phase != HOMAD_APP_DEAD)
+		rounds(s);
+	s->bed->d.dead = NULL;
+	detach_closed(side);
+}
+
+/* A thread that cannot take an attachment leaves it at its home, instead of without one. */
+static void several__attachment_that_cannot_move(void **state)
+{
+	struct several *s = several_new();
+	struct homad *d = &s->bed->d;
+	struct side *sides[2] = { attach(d), attach(d) };
+	int epfd = d->threads[1]->epfd;
+
+	(void)state;
+	d->threads[1]->epfd = -1;
+	homad_scale_to(d, 2);
+	d->threads[1]->epfd = epfd;
+	assert_ptr_equal(sides[0]->app.thread, d->threads[0]);
+	assert_ptr_equal(sides[1]->app.thread, d->threads[0]);
+	leave(s, sides[0]);
+	leave(s, sides[1]);
+	several_free(s);
+}
+
+/* One that begins with streams goes to the first thread, unless it is being ended. */
+static void several__home_is_the_first_thread(void **state)
+{
+	struct several *s = several_new();
+	struct homad *d = &s->bed->d;
+	struct side *sides[3];
+	u32 i;
+
+	(void)state;
+	homad_scale_to(d, 3);
+	for (i = 0; i < 3; i++)
+		sides[i] = attach(d);
+	assert_int_equal(homad_bring_home(d, &sides[1]->app), 0);
+	assert_ptr_equal(sides[1]->app.thread, d->threads[0]);
+	homad_session_close(d->threads[2], &sides[2]->app);
+	assert_int_equal(homad_bring_home(d, &sides[2]->app), -ESHUTDOWN);
+	for (i = 0; i < 3; i++)
+		leave(s, sides[i]);
+	several_free(s);
+}
+
 /* ---- segments ---- */
 
 /* Writes a segment from port @from that belongs to no connection, so that it is answered by a
@@ -248,6 +297,8 @@ int main(void)
 		cmocka_unit_test(several__tcp_leaves_by_the_first_port),
 		cmocka_unit_test(several__port_leaves_while_tcp_waits),
 		cmocka_unit_test(several__attachments_beside_those_with_streams),
+		cmocka_unit_test(several__attachment_that_cannot_move),
+		cmocka_unit_test(several__home_is_the_first_thread),
 		cmocka_unit_test(several__ring_has_the_turn_of_a_port),
 		cmocka_unit_test(several__what_was_handed_comes_first),
 	};
