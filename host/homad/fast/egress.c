@@ -43,6 +43,15 @@ int homad_egress(struct homad_thread *t, struct homad_port *port)
 	}
 }
 
+void homad_egress_leave(struct homad_thread *t, struct homad_port *port)
+{
+	u64 later;
+
+	if (port->others)
+		homa_link_turn(&t->ctx, port->link, false, &later);
+	port->others = false;
+}
+
 int homad_egress_share(struct homad_thread *t, void *arg)
 {
 	u32 i;

@@ -85,6 +85,9 @@ void homad_tx_early_end(struct homad_thread *t);
 
 /** homad_egress() - like homad_tx(), by a port that TCP shares, and send TCP's packets, too. */
 int homad_egress(struct homad_thread *t, struct homad_port *port);
+/** homad_egress_leave() - let TCP wait for @port no more, as the port leaves this thread. A thread
+ *  without TCP would hold Homa's packets back for TCP's turn. */
+void homad_egress_leave(struct homad_thread *t, struct homad_port *port);
 /** homad_local() - take packets between applications of this host from the engine back to it.
  *  Returns how many. */
 int homad_local(struct homad_thread *t, struct homad_port *port);

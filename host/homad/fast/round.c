@@ -85,15 +85,11 @@ static bool has_news(struct homad_thread *t, struct homad_port *port)
 	return true;
 }
 
-/* The most batches that are received in a round: as many as commands may make packets, or a
- * ring would fill. */
-#define RX_BATCHES 8
-
 static int receive_from(struct homad_thread *t, struct homad_port *port)
 {
 	int i, n = HOMAD_BATCH, total = 0;
 
-	for (i = 0; i < RX_BATCHES && n == HOMAD_BATCH; i++) {
+	for (i = 0; i < HOMAD_RX_BATCHES && n == HOMAD_BATCH; i++) {
 		n = homad_rx(t, port);
 		total += n;
 	}
@@ -245,9 +241,10 @@ int homad_round(struct homad_thread *t)
 	}
 	done = homad_mail(t);
 	t->rx_left = false;
-	received = receive(t);
-	if (unlikely(t->tcp))
-		received += homad_tcp_handed(t);
+	/* What other threads have handed over came in before what the ports have now, as far as it
+	 * came by a port that has moved here since. */
+	received = unlikely(t->tcp) ? homad_tcp_handed(t) : 0;
+	received += receive(t);
 	done += received;
 	done += homad_commands(t);
 	if (unlikely(t->ctx.now >= t->deadline))

@@ -202,11 +202,12 @@ u64 homad_tcp_app(struct tas_engine *engine, const struct tas_pair *pair)
 }
 
 /* Returns the device for a connection: the one that has its address; with one device, that
- * one. */
+ * one. Of a device with several ports it is the first, which stays at this thread. */
 struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
 					  const struct tas_pair *pair)
 {
-	struct homad_port *first = NULL;
+	struct homad_port *best = NULL;
+	bool found = false;
 	u32 i;
 
 	for (i = 0; i < t->num_ports; i++) {
@@ -217,8 +218,13 @@ struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
 		if (!memcmp(port->info->address.ip, pair->local,
 			    sizeof(pair->local)))
 			return port;
-		if (!first || nic_has_address(port->nic, pair->local))
-			first = port;
+		if (!best) {
+			best = port;
+		} else if (!found && port->ifindex != best->ifindex &&
+			   nic_has_address(port->nic, pair->local)) {
+			best = port;
+			found = true;
+		}
 	}
-	return first;
+	return best;
 }

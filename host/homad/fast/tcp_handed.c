@@ -31,6 +31,8 @@ struct record {
 };
 
 #define NO_PORT 0xffffffffu
+/* Most segments that are taken out of one ring in a round. */
+#define TURN (HOMAD_RX_BATCHES * HOMAD_BATCH)
 
 int homad_handed_make(struct homad *d)
 {
@@ -145,18 +147,21 @@ void homad_handed_drop(struct homad_handed *h)
 	__atomic_store_n(&h->head, h->head + r->bytes, __ATOMIC_RELEASE);
 }
 
-/* Takes in at most HOMAD_BATCH segments of one ring. */
+/* Takes in as many segments of one ring as of one port. */
 static int take(struct homad_thread *t, struct homad_handed *h)
 {
 	const struct nic_rx *pkt;
 	u32 port;
 	int n = 0;
 
-	while (n < HOMAD_BATCH && (pkt = homad_handed_first(h, &port))) {
+	while (n < TURN && (pkt = homad_handed_first(h, &port))) {
 		homad_tcp_segment(t, &t->d->ports[port], pkt);
 		homad_handed_drop(h);
 		n++;
 	}
+	/* An answer for which a timer is due may be among those that are left. */
+	if (n == TURN && homad_handed_first(h, &port))
+		t->rx_left = true;
 	return n;
 }
 

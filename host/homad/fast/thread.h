@@ -24,6 +24,9 @@
 #include "rtnl.h"
 
 #define HOMAD_BATCH 32 /* most packets that one nic_rx() gets */
+/* Most batches that a thread takes in a round from a port, and from a ring of tcp_handed.h: as many
+ * as commands may make packets, or a ring would fill. */
+#define HOMAD_RX_BATCHES 8
 /* most packets that one nic_tx() gets; at least the segments of a unit */
 #define HOMAD_TX_BATCH 64
 #define HOMAD_SPARES (2 * HOMAD_BATCH)

@@ -44,7 +44,7 @@ static int give_app(struct homad_thread *t, void *arg)
 	/* Messages that wait for the attachment are delivered before it goes. */
 	homad_deliver(t);
 	move->app = homad_session_detach(t, move->app);
-	return move->app ? 0 : -ENOENT;
+	return move->app ? 0 : -ESHUTDOWN;
 }
 
 static int take_app(struct homad_thread *t, void *arg)
@@ -62,6 +62,7 @@ static int drop_port(struct homad_thread *t, void *arg)
 	if (i == t->num_ports)
 		return -ENOENT;
 	t->ports[i] = t->ports[--t->num_ports];
+	homad_egress_leave(t, port);
 	epoll_ctl(t->epfd, EPOLL_CTL_DEL, nic_fd(port->nic), NULL);
 	return 0;
 }
@@ -135,39 +136,32 @@ static void spread_ports(struct homad *d, u32 active)
 							&next));
 }
 
-/* False: no attachment of @from can move. */
-static bool move_app(struct homad *d, u32 from, u32 to)
+/* Makes @to the home of @app, or of an attachment that @from chooses if @app is NULL. Returns 0 or
+ * a negative errno, with which the attachment stays at @from. */
+static int move_app(struct homad *d, struct homad_app *app, u32 from, u32 to)
 {
-	struct move move = { 0 };
+	struct move move = { .app = app };
+	int rc = homad_call(d->threads[from], give_app, &move);
 
-	if (homad_call(d->threads[from], give_app, &move))
-		return false;
-	homad_call(d->threads[to], take_app, &move);
-	return true;
+	if (rc)
+		return rc;
+	rc = homad_call(d->threads[to], take_app, &move);
+	if (rc)
+		homad_call(d->threads[from], take_app, &move);
+	return rc;
 }
 
 int homad_bring_home(struct homad *d, struct homad_app *app)
 {
-	struct homad_thread *before = app->thread;
-	struct move move = { .app = app };
-	int rc;
-
-	if (before == d->threads[0])
-		return 0;
-	rc = homad_call(before, give_app, &move);
-	if (rc)
-		return rc;
-	rc = homad_call(d->threads[0], take_app, &move);
-	if (rc)
-		homad_call(before, take_app, &move);
-	return rc;
+	return app->thread->index ? move_app(d, app, app->thread->index, 0) : 0;
 }
 
-static u32 most_apps(const struct homad *d, u32 active)
+/* Returns which of the threads from @first on has the most attachments. */
+static u32 most_apps(const struct homad *d, u32 first, u32 active)
 {
-	u32 i, best = 0;
+	u32 i, best = first;
 
-	for (i = 1; i < active; i++)
+	for (i = first + 1; i < active; i++)
 		if (d->threads[i]->num_apps > d->threads[best]->num_apps)
 			best = i;
 	return best;
@@ -190,19 +184,25 @@ struct homad_thread *homad_thread_for_app(struct homad *d)
 
 static void spread_apps(struct homad *d, u32 active)
 {
-	u32 i;
+	u32 i, first = 0;
 
 	for (i = active; i < d->num_threads; i++)
 		while (d->threads[i]->num_apps &&
-		       move_app(d, i, fewest_apps(d, active)))
+		       !move_app(d, NULL, i, fewest_apps(d, active)))
 			;
-	for (;;) {
-		u32 most = most_apps(d, active), least = fewest_apps(d, active);
+	while (first < active) {
+		u32 most = most_apps(d, first, active);
+		u32 least = fewest_apps(d, active);
 
 		if (d->threads[most]->num_apps < d->threads[least]->num_apps + 2)
 			return;
-		if (!move_app(d, most, least))
+		if (!move_app(d, NULL, most, least))
+			continue;
+		/* The first thread has attachments with streams only, which stay there. Others
+		 * have none of these. */
+		if (most)
 			return;
+		first = 1;
 	}
 }
 

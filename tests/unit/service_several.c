@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * A homad of several threads with TCP, whose rounds the test runs by hand: which port TCP leaves
+ * by, what a port that moves takes along, which attachments move, and whose turn it is when
+ * segments come in at several threads.
+ */
+#include "nic_backend.h"
+#include "streams_bed.h"
+#include "tcp_handed.h"
+
+#define THREADS 3u
+#define HEADER 20u
+
+/* A homad with a device of as many queues as threads. The first one's is that of the bed. */
+struct several {
+	struct bed *bed;
+	struct nic *nic[THREADS];
+	struct nic_ops ops;
+};
+
+/* Address 7 is one of the device's, beside its first. */
+static bool has_address(const struct nic *nic, const struct homa_addr *addr)
+{
+	struct homa_addr seven = number(7);
+
+	(void)nic;
+	return !memcmp(addr->ip, seven.ip, sizeof(seven.ip));
+}
+
+static struct several *several_new(void)
+{
+	struct several *s = calloc(1, sizeof(*s));
+	struct homad *d;
+	u32 i;
+
+	s->bed = bed_new();
+	d = &s->bed->d;
+	d->config.num_tcp_rules = 1;
+	s->nic[0] = s->bed->nic;
+	for (i = 1; i < THREADS; i++) {
+		struct homa_addr me = number(100 + i);
+
+		assert_int_equal(homad_thread_make(d, i), 0);
+		assert_int_equal(nic_memory_attach(s->bed->wire, &me, &s->nic[i]),
+				 0);
+		/* The first thread is the only active one. */
+		assert_int_equal(homad_thread_serve(s->bed->t,
+						    add_port(d, s->nic[i])),
+				 0);
+	}
+	d->num_threads = THREADS;
+	s->ops = *s->nic[0]->ops;
+	s->ops.has_address = has_address;
+	for (i = 0; i < THREADS; i++)
+		s->nic[i]->ops = &s->ops;
+	s->bed->t->tcp = homad_tcp_new(256, 1500, 0);
+	assert_int_equal(homad_handed_make(d), 0);
+	return s;
+}
+
+static void several_free(struct several *s)
+{
+	u32 i;
+
+	for (i = 1; i < THREADS; i++) {
+		homad_thread_free(s->bed->d.threads[i]);
+		nic_close(s->nic[i]);
+	}
+	/* The bed's thread has the TCP, and frees it. */
+	bed_free(s->bed);
+	free(s);
+}
+
+/* Each thread has a round. */
+static void rounds(struct several *s)
+{
+	u32 i;
+
+	for (i = 0; i < THREADS; i++)
+		homad_round(s->bed->d.threads[i]);
+}
+
+/* ---- ports ---- */
+
+/* TCP leaves by the first port of its device, whichever address the connection has, so that it
+ * does not change the port when threads come and go. */
+static void several__tcp_leaves_by_the_first_port(void **state)
+{
+	struct several *s = several_new();
+	struct tas_pair pair = { .local_port = PORT };
+	struct homa_addr seven = number(7);
+
+	(void)state;
+	memcpy(pair.local, seven.ip, sizeof(pair.local));
+	assert_ptr_equal(homad_tcp_port_towards(s->bed->t, &pair),
+			 &s->bed->d.ports[0]);
+	several_free(s);
+}
+
+/* While TCP waits for a port, Homa's packets take turns with it there. A thread without TCP that
+ * is given the port would wait for TCP's turn to end for ever. */
+static void several__port_leaves_while_tcp_waits(void **state)
+{
+	struct several *s = several_new();
+	struct homad *d = &s->bed->d;
+	struct homad_port *port =
+		&d->ports[2]; /* the bed has a port for this host */
+
+	(void)state;
+	assert_ptr_equal(port->nic, s->nic[1]);
+	port->others = true;
+	homad_scale_to(d, 2);
+	assert_int_equal(port->thread, 1);
+	assert_false(port->others);
+	several_free(s);
+}
+
+/* ---- attachments ---- */
+
+/* Those with streams stay at the first thread, and the others are spread over its fellows. */
+static void several__attachments_beside_those_with_streams(void **state)
+{
+	struct several *s = several_new();
+	struct homad *d = &s->bed->d;
+	struct homad_streams streams = { 0 };
+	struct side *sides[8];
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 8; i++) {
+		if (i == 4)
+			homad_scale_to(d, 2);
+		sides[i] = attach(d);
+		if (i < 4)
+			sides[i]->app.streams = &streams;
+	}
+	assert_int_equal(d->threads[0]->num_apps, 4);
+	assert_int_equal(d->threads[1]->num_apps, 4);
+	homad_scale_to(d, 3);
+	assert_int_equal(d->threads[0]->num_apps, 4);
+	assert_int_equal(d->threads[1]->num_apps, 2);
+	assert_int_equal(d->threads[2]->num_apps, 2);
+	homad_scale_to(d, 1);
+	assert_int_equal(d->threads[0]->num_apps, 8);
+	for (i = 0; i < 8; i++) {
+		sides[i]->app.streams = NULL;
+		homad_session_close(s->bed->t, &sides[i]->app);
+	}
+	for (i = 0; i < 8; i++) {
+		while (sides[i]->app.phase != HOMAD_APP_DEAD)
+			rounds(s);
+		detach_closed(sides[i]);
+	}
+	d->dead = NULL;
+	several_free(s);
+}
+
+static void leave(struct several *s, struct side *side)
+{
+	homad_session_close(side->app.thread, &side->app);
+	while (side->app.phase != HOMAD_APP_DEAD)
+		rounds(s);
+	s->bed->d.dead = NULL;
+	detach_closed(side);
+}
+
+/* A thread that cannot take an attachment leaves it at its home, instead of without one. */
+static void several__attachment_that_cannot_move(void **state)
+{
+	struct several *s = several_new();
+	struct homad *d = &s->bed->d;
+	struct side *sides[2] = { attach(d), attach(d) };
+	int epfd = d->threads[1]->epfd;
+
+	(void)state;
+	d->threads[1]->epfd = -1;
+	homad_scale_to(d, 2);
+	d->threads[1]->epfd = epfd;
+	assert_ptr_equal(sides[0]->app.thread, d->threads[0]);
+	assert_ptr_equal(sides[1]->app.thread, d->threads[0]);
+	leave(s, sides[0]);
+	leave(s, sides[1]);
+	several_free(s);
+}
+
+/* One that begins with streams goes to the first thread, unless it is being ended. */
+static void several__home_is_the_first_thread(void **state)
+{
+	struct several *s = several_new();
+	struct homad *d = &s->bed->d;
+	struct side *sides[3];
+	u32 i;
+
+	(void)state;
+	homad_scale_to(d, 3);
+	for (i = 0; i < 3; i++)
+		sides[i] = attach(d);
+	assert_int_equal(homad_bring_home(d, &sides[1]->app), 0);
+	assert_ptr_equal(sides[1]->app.thread, d->threads[0]);
+	homad_session_close(d->threads[2], &sides[2]->app);
+	assert_int_equal(homad_bring_home(d, &sides[2]->app), -ESHUTDOWN);
+	for (i = 0; i < 3; i++)
+		leave(s, sides[i]);
+	several_free(s);
+}
+
+/* ---- segments ---- */
+
+/* Writes a segment from port @from that belongs to no connection, so that it is answered by a
+ * reset. */
+static struct nic_rx segment(u8 bytes[HEADER], u16 from)
+{
+	struct tas_segment seg = { .sport = from, .dport = PORT, .flags = TAS_ACK };
+	struct homa_addr me = number(2), peer = number(9);
+	struct nic_rx pkt = { .data = bytes, .len = HEADER, .proto = NIC_TCP };
+
+	assert_int_equal(tas_encode(&seg, bytes), HEADER);
+	memcpy(pkt.dst.ip, me.ip, sizeof(me.ip));
+	memcpy(pkt.src.ip, peer.ip, sizeof(peer.ip));
+	return pkt;
+}
+
+static void hand(struct several *s, u32 thread, u16 from)
+{
+	u8 bytes[HEADER];
+	struct nic_rx pkt = segment(bytes, from);
+
+	assert_true(homad_handed_put(s->bed->d.threads[thread]->handed, 0, &pkt));
+}
+
+/* A ring gets as much of a round as a port. Timers that are due wait for the answers that may lie
+ * in what is left of it. */
+static void several__ring_has_the_turn_of_a_port(void **state)
+{
+	struct several *s = several_new();
+	const u32 turn = HOMAD_RX_BATCHES * HOMAD_BATCH;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < turn + 1; i++)
+		hand(s, 1, 1000);
+	hand(s, 2, 1000);
+	homad_now(s->bed->t);
+	homad_tcp_round(s->bed->t);
+	assert_int_equal(homad_tcp_handed(s->bed->t), turn + 1);
+	assert_true(s->bed->t->rx_left);
+	s->bed->t->rx_left = false;
+	assert_int_equal(homad_tcp_handed(s->bed->t), 1);
+	assert_false(s->bed->t->rx_left);
+	several_free(s);
+}
+
+static u8 late[HEADER];
+static bool came;
+
+static int rx_late(struct nic *nic, struct nic_rx *pkts, int n)
+{
+	(void)nic;
+	(void)n;
+	if (came)
+		return 0;
+	came = true;
+	pkts[0] = segment(late, 1001);
+	return 1;
+}
+
+static void released(struct nic *nic, const struct nic_rx *pkts, int n)
+{
+	(void)nic;
+	(void)pkts;
+	(void)n;
+}
+
+/* A queue whose thread has gone is the first one's now. What came by it before lies in that
+ * thread's ring, and is older. */
+static void several__what_was_handed_comes_first(void **state)
+{
+	struct several *s = several_new();
+	struct tas_engine *engine = &s->bed->t->tcp->engine;
+
+	(void)state;
+	came = false;
+	s->ops.rx = rx_late;
+	s->ops.rx_release = released;
+	hand(s, 1, 1000);
+	homad_round(s->bed->t);
+	assert_true(came);
+	assert_int_equal(engine->stray_tail, 2);
+	assert_int_equal(engine->stray[0].pair.remote_port, 1000);
+	assert_int_equal(engine->stray[1].pair.remote_port, 1001);
+	several_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(several__tcp_leaves_by_the_first_port),
+		cmocka_unit_test(several__port_leaves_while_tcp_waits),
+		cmocka_unit_test(several__attachments_beside_those_with_streams),
+		cmocka_unit_test(several__attachment_that_cannot_move),
+		cmocka_unit_test(several__home_is_the_first_thread),
+		cmocka_unit_test(several__ring_has_the_turn_of_a_port),
+		cmocka_unit_test(several__what_was_handed_comes_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
