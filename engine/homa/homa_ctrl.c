@@ -7,6 +7,7 @@
  */
 #include "homa_from.h"
 #include "homa_impl.h"
+#include "homa_link_open.h"
 
 struct homa_ctrl *homa_ctrl_to(struct homa_ctx *ctx, struct homa_link *link,
 			       const struct homa_addr *dst, u8 type)
@@ -68,6 +69,7 @@ void homa_ctrl_flush(struct homa_ctx *ctx)
 		}
 		link->ctrl[link->ctrl_tail++ & link->ctrl_mask] = ctx->ctrl[i];
 	}
+	homa_link_look(link);
 	homa_unlock(&link->lock);
 	ctx->num_ctrl = 0;
 	homa_tx_wanted(ctx, link);

@@ -4,6 +4,7 @@
  * can take, and sharing it with others.
  */
 #include "homa_impl.h"
+#include "homa_link_open.h"
 
 size_t homa_link_size(u32 ctrl_slots)
 {
@@ -21,6 +22,7 @@ void homa_link_init(struct homa_link *link, struct homa_engine *engine,
 	link->ctrl_mask = ctrl_slots - 1;
 	link->rate_mbps = rate_mbps;
 	link->mtu = mtu;
+	link->open = true;
 	homa_grants_init(&link->grants);
 	homa_link_derive(link);
 }
@@ -36,6 +38,7 @@ void homa_link_pace_by_room(struct homa_link *link)
 {
 	homa_lock(&link->lock);
 	link->sched.by_room = true;
+	homa_link_look(link);
 	homa_unlock(&link->lock);
 }
 
@@ -43,6 +46,7 @@ void homa_link_pace_by_rate(struct homa_link *link)
 {
 	homa_lock(&link->lock);
 	link->sched.by_room = false;
+	homa_link_look(link);
 	homa_unlock(&link->lock);
 }
 

@@ -58,10 +58,6 @@ struct homa_link {
 	 * free place at @ctrl_tail. Both only grow; "& @ctrl_mask" makes them an index of
 	 * @ctrl. */
 	u32 ctrl_head, ctrl_tail, ctrl_mask;
-	/* Rate in Mbit/s; 0: it is unknown. Written by the host; read without the lock. */
-	u32 rate_mbps;
-	/* IP MTU in bytes. Written by the host; read without the lock. */
-	u32 mtu;
 	/* Smallest round trip of the last and the present epoch, in ns; 0: none was
 	 * measured. Read without the lock. */
 	u32 rtt_ns;
@@ -72,6 +68,13 @@ struct homa_link {
 	u32 rtt_next_ns;
 	/* Time at which the present epoch ends, in ns; read without the lock. */
 	u64 rtt_epoch_at;
+	/* Rate in Mbit/s; 0: it is unknown. Written by the host; read without the lock. */
+	u32 rate_mbps;
+	/* IP MTU in bytes. Written by the host; read without the lock. */
+	u32 mtu;
+	/* True if nothing waits to be sent, and the host does not pace by room: a packet may
+	 * leave at once, as far as the clock lets it. Read without the lock. */
+	bool open;
 	/* Values that follow from settings, @rate_mbps and @rtt_ns; each is read without the
 	 * lock. */
 	struct homa_derived derived;

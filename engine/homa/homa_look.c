@@ -145,7 +145,7 @@ static void homa_peer_look_fill(struct homa_ctx *ctx, struct homa_peer *peer,
 				      HOMA_READ_ONCE(peer->used_at_ms));
 	look->seg_size = HOMA_READ_ONCE(peer->mtu_seg);
 	homa_lock(&peer->lock);
-	look->server_rpcs = peer->server_rpcs;
+	look->server_rpcs = HOMA_READ_ONCE(peer->server_rpcs);
 	look->acks_owed = peer->num_acks;
 	look->probes = peer->probes;
 	look->cutoff_version = peer->cutoff_version;
@@ -227,6 +227,8 @@ u32 homa_link_withheld(struct homa_link *link)
 void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 		     struct homa_link_state *state)
 {
+	u64 idle_at;
+
 	memset(state, 0, sizeof(*state));
 	state->rtt_bytes = HOMA_READ_ONCE(link->derived.rtt_bytes);
 	state->max_incoming = HOMA_READ_ONCE(link->derived.max_incoming);
@@ -241,7 +243,8 @@ void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 	homa_lock(&link->lock);
 	state->rtt_us = link->rtt_ns / 1000;
 	state->sending = link->sched.heap.count;
-	if (link->sched.idle_at > ctx->now)
-		state->backlog_ns = link->sched.idle_at - ctx->now;
+	idle_at = HOMA_READ_ONCE(link->sched.idle_at);
+	if (idle_at > ctx->now)
+		state->backlog_ns = idle_at - ctx->now;
 	homa_unlock(&link->lock);
 }

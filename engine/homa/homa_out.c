@@ -10,12 +10,8 @@
  * releases the whole segment: runt packets would cost more than they save.
  */
 #include "homa_life.h"
-#include "homa_impl.h"
-
-static u32 homa_out_left(const struct homa_out *out)
-{
-	return out->length - out->next;
-}
+#include "homa_link_open.h"
+#include "homa_out_impl.h"
 
 /* Can new bytes be sent? They can if they are a whole segment or the message's end. */
 static bool homa_out_sendable(const struct homa_out *out)
@@ -46,6 +42,14 @@ static u32 homa_out_next_bytes(const struct homa_out *out, u32 room)
 	return n;
 }
 
+/* Writes the header that all packets of a message begin with. */
+static void homa_out_header(const struct homa_engine *engine, struct homa_rpc *rpc)
+{
+	homa_out_begin(engine, rpc, rpc->out.hdr);
+	rpc->out.send.overhead =
+		(u16)homa_cable_bytes(&rpc->peer->addr, HOMA_DATA_HDR);
+}
+
 void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc)
 {
 	struct homa_out *out = &rpc->out;
@@ -53,40 +57,16 @@ void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc)
 
 	if (ready == out->send.queued)
 		return;
-	if (ready)
+	if (ready) {
+		/* It was sent at once, and is to be sent again. */
+		if (unlikely(!out->send.overhead))
+			homa_out_header(link->engine, rpc);
 		homa_sched_enter(&link->sched, &out->send, homa_out_left(out),
 				 rpc->birth, rpc->id);
-	else
+	} else {
 		homa_sched_leave(&link->sched, &out->send);
-}
-
-/* Returns the bytes on the cable of a packet that carries @len bytes of Homa. */
-static u32 homa_wire_bytes(const struct homa_addr *dst, u32 len)
-{
-	return len + (homa_addr_is_v4(dst) ? 20 : 40) + (dst->encap ? 8 : 0) +
-	       HOMA_ETH_HEADER + HOMA_WIRE_OVERHEAD;
-}
-
-/* Writes the header fields that all packets of a message have in common. */
-static void homa_out_header(const struct homa_engine *engine, struct homa_rpc *rpc)
-{
-	struct homa_out *out = &rpc->out;
-	const struct homa_hdr hdr = {
-		.sport = rpc->sport,
-		.dport = rpc->dport,
-		.sender_id = rpc->id,
-	};
-	const bool client = homa_rpc_is_client(rpc);
-	struct homa_data data HOMA_NOINIT;
-
-	data.length = out->length;
-	data.incoming = out->unsched;
-	data.incast = out->incast;
-	data.resp_limit_kib = client ? out->resp_limit_kib : 0;
-	data.error = client ? 0 : out->error;
-	homa_data_begin(out->hdr, &hdr, client ? rpc->life : engine->life, &data);
-	out->send.overhead =
-		(u16)homa_wire_bytes(&rpc->peer->addr, HOMA_DATA_HDR);
+	}
+	homa_link_look(link);
 }
 
 void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit, u8 prio)
@@ -126,6 +106,11 @@ void homa_out_cancel(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 	if (!rpc->out.active)
 		return;
+	/* Who pulls packets has never seen a message that was sent at once. */
+	if (likely(!rpc->out.send.overhead)) {
+		rpc->out.active = 0;
+		return;
+	}
 	homa_lock(&link->lock);
 	rpc->out.active = 0;
 	homa_rtx_clear(ctx, &rpc->out);
@@ -134,15 +119,6 @@ void homa_out_cancel(struct homa_ctx *ctx, struct homa_rpc *rpc)
 }
 
 /* ---- pulling ---- */
-
-/* May @out send now? If not, *@not_before is the time at which to ask again, in ns. */
-static bool homa_out_ready(const struct homa_link *link,
-			   const struct homa_out *out, u64 now, u64 *not_before)
-{
-	return homa_sched_ready(&link->sched, &out->send, homa_out_left(out),
-				link->engine->params.defer_min_bytes, now,
-				not_before);
-}
 
 static struct homa_out *homa_out_of(struct homa_sendable *s)
 {
@@ -215,22 +191,14 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 	link->ctrl_head++;
 	/* An empty ring begins at its first slot again, so that few slots need be in a
 	 * cache. */
-	if (link->ctrl_head == link->ctrl_tail)
+	if (link->ctrl_head == link->ctrl_tail) {
 		link->ctrl_head = link->ctrl_tail = 0;
+		homa_link_look(link);
+	}
 	homa_sched_charge(&link->sched, ctx->now,
-			  homa_wire_bytes(&desc->dst, desc->hdr_len));
+			  homa_cable_bytes(&desc->dst, desc->hdr_len));
 	homa_unlock(&link->lock);
 	return HOMA_TX_PACKET;
-}
-
-/* Writes how much longer the application waits, counted from now even if the packet is sent
- * again. */
-HOMA_RARE static void homa_tx_left(const struct homa_ctx *ctx,
-				   const struct homa_rpc *rpc, u8 *hdr)
-{
-	u64 deadline = rpc->birth + ((u64)rpc->within << HOMA_LEFT_SHIFT);
-
-	homa_wire_set_left(hdr, homa_left_code(homa_since(deadline, ctx->now)));
 }
 
 /* Writes the DATA header of a packet, whose RPC is held; no lock held. */
@@ -281,41 +249,6 @@ static void homa_tx_account(struct homa_ctx *ctx, struct homa_link *link,
 			  link->engine->params.pacer_fifo_fraction);
 }
 
-/*
- * Sends a message at once that is all there and fits one packet, on a link where nothing
- * else waits: homa_tx() would choose it now, so it need not be queued. Link locked; the
- * caller has memory for the header.
- */
-static bool homa_tx_at_once(struct homa_ctx *ctx, struct homa_link *link,
-			    struct homa_rpc *rpc)
-{
-	struct homa_tx_desc *desc = ctx->tx_now;
-	struct homa_out *out = &rpc->out;
-	u64 later;
-
-	if (out->length > out->send.packet || out->available < out->length ||
-	    out->limit < out->length || homa_sched_first(&link->sched) ||
-	    link->ctrl_head != link->ctrl_tail || link->sched.by_room ||
-	    !homa_out_ready(link, out, ctx->now, &later))
-		return false;
-	/* What homa_out_take() would choose. */
-	desc->retransmit = false;
-	desc->offset = 0;
-	desc->length = out->length;
-	desc->seg_size = out->send.packet;
-	desc->prio = out->unsched_prio;
-	HOMA_WRITE_ONCE(out->first_at, ctx->now);
-	HOMA_WRITE_ONCE(out->next, out->length);
-	homa_sched_charge(&link->sched, ctx->now,
-			  out->length + out->send.overhead);
-	homa_tx_account(ctx, link, desc, 1);
-	homa_ref_get(&rpc->refs);
-	desc->more = false;
-	desc->rpc = rpc;
-	desc->link = link;
-	return true;
-}
-
 /* Returns the message bytes in a packet to @peer, which is reached over @link. */
 static u32 homa_peer_seg(struct homa_peer *peer, const struct homa_link *link)
 {
@@ -331,7 +264,6 @@ void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 	struct homa_link *link = rpc->link;
 	struct homa_out *out = &rpc->out;
 	u32 seg = homa_peer_seg(rpc->peer, link);
-	bool now;
 
 	if (unsched >= length || unsched + seg - 1 >= length)
 		unsched = length;
@@ -356,19 +288,15 @@ void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 	if (HOMA_READ_ONCE(rpc->peer->num_acks))
 		homa_peer_take_acks(rpc->peer, &out->ack, 1);
 	out->unsched_prio = homa_peer_unsched_prio(rpc->peer, length);
+	if (ctx->tx_now && unsched == length && length <= seg &&
+	    available >= length && homa_out_at_once(ctx, rpc))
+		return;
 	homa_out_header(ctx->engine, rpc);
 	homa_lock(&link->lock);
 	out->active = 1;
-	now = ctx->tx_now && homa_tx_at_once(ctx, link, rpc);
-	if (!now)
-		homa_out_queue(link, rpc);
+	homa_out_queue(link, rpc);
 	homa_unlock(&link->lock);
-	if (!now) {
-		homa_tx_wanted(ctx, link);
-		return;
-	}
-	homa_tx_header(ctx, rpc, ctx->tx_now);
-	ctx->tx_now = NULL;
+	homa_tx_wanted(ctx, link);
 }
 
 enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
@@ -418,6 +346,7 @@ enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
 		homa_sched_leave(sched, &out->send);
 	homa_ref_get(&rpc->refs);
 	desc->more = homa_sched_first(sched) != NULL;
+	homa_link_look(link);
 	homa_unlock(&link->lock);
 	desc->rpc = rpc;
 	desc->link = link;

@@ -84,15 +84,29 @@ struct homa_out {
 	u8 unsched_prio;
 	/* Number of ranges in @rtx; read without the lock. */
 	u8 num_rtx;
-	/* 1 if there is an outgoing message; written under the shard lock as well. */
+	/* 1 if there is an outgoing message; shard lock, and link lock unless @send.overhead is
+	 * 0. */
 	u8 active;
 	/* 1 once a retransmission was sent; read without the lock. */
 	u8 resent;
 	/* Ack that the first packet carries; client_id 0: it carries none. Constant. */
 	struct homa_ack ack;
-	/* Header from which that of each DATA packet is copied; constant. */
+	/* Header from which that of each DATA packet is copied; constant. It is not written while
+	 * @send.overhead is 0: the message was sent at once, and the link's scheduler has not
+	 * had it. */
 	u8 hdr[HOMA_DATA_HDR];
 };
+
+/* ---- homa_out_now.c ---- */
+
+/* Sends a message at once that is all there, fits one packet and may go unasked, if nothing waits
+ * on its link: as homa_tx_desc to ctx->tx_now, which becomes NULL. False: it is to be queued. All
+ * fields of rpc->out are set. Shard locked. */
+bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* Writes how much longer the application waits, counted from now even if the packet is sent
+ * again. */
+HOMA_RARE void homa_tx_left(const struct homa_ctx *ctx,
+			    const struct homa_rpc *rpc, u8 *hdr);
 
 /* ---- homa_out.c ---- */
 
@@ -107,7 +121,7 @@ void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit,
 void homa_out_supply(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 available);
 /* Stops sending the message. */
 void homa_out_cancel(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* Adds the message to the link's scheduler or removes it, as its state demands; link
+/* Adds the message to the link's scheduler or removes it, as its state demands; shard and link
  * locked. */
 void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc);
 

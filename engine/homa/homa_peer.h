@@ -27,7 +27,7 @@
  * one link: each link's grant scheduler has its own
  *
  * Guarded by: what each field says. The peer lock is @lock, the stripe's that of the part of the
- * table it is in.
+ * table it is in. "Counter" means that any context adds to it, atomically.
  */
 struct homa_peer {
 	/* Link over which the peer is reached; constant. */
@@ -59,7 +59,7 @@ struct homa_peer {
 	u8 marks;
 	/* Number of RESENDs and NEED_ACKs that the peer has not answered; peer lock. */
 	u8 probes;
-	/* Number of open RPCs that the peer began. Peer lock; read without it. */
+	/* Number of open RPCs that the peer began; counter. */
 	u32 server_rpcs;
 	/* For each level, the length in bytes up to which unscheduled messages go on it; of
 	 * several levels the highest counts. The peer chose them. Peer lock; read without

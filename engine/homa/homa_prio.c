@@ -227,12 +227,25 @@ int homa_engine_set_cutoffs(struct homa_engine *engine, u32 levels,
 	return 0;
 }
 
-void homa_prio_saw(struct homa_engine *engine, u32 message_length)
+/* Counts what the context has seen. */
+static void homa_prio_sizes(struct homa_ctx *ctx)
+{
+	struct homa_prio *prio = &ctx->engine->prio;
+	u32 i;
+
+	for (i = 0; i < ctx->num_sizes; i++)
+		homa_counter_add(&prio->bins[ctx->sizes[i]], 1);
+	ctx->num_sizes = 0;
+}
+
+void homa_prio_saw(struct homa_ctx *ctx, u32 message_length)
 {
 	/* The histogram is not used if cutoffs are not learnt. */
-	if (!engine->params.cutoff_interval_ms)
+	if (!ctx->engine->params.cutoff_interval_ms)
 		return;
-	homa_counter_add(&engine->prio.bins[homa_prio_bin(message_length)], 1);
+	ctx->sizes[ctx->num_sizes++] = (u8)homa_prio_bin(message_length);
+	if (unlikely(ctx->num_sizes == HOMA_CTX_SIZES))
+		homa_prio_sizes(ctx);
 }
 
 u8 homa_prio_unsched(const struct homa_engine *engine, u32 bytes)
@@ -353,6 +366,7 @@ void homa_prio_recompute(struct homa_ctx *ctx, struct homa_link *link)
 	if (!interval || HOMA_READ_ONCE(prio->fixed) ||
 	    ctx->now < HOMA_READ_ONCE(prio->recompute_at))
 		return;
+	homa_prio_sizes(ctx);
 	homa_lock(&prio->lock);
 	if (ctx->now >= prio->recompute_at) {
 		HOMA_WRITE_ONCE(prio->recompute_at, ctx->now + interval);

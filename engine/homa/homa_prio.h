@@ -32,14 +32,15 @@ struct homa_prio {
 	bool fixed;
 	/* Time at which @cutoffs are computed anew, in ns. */
 	u64 recompute_at;
-	/* For each bin, the number of bytes of messages of that length that came; counters,
-	 * halved now and then. */
+	/* For each bin, the number of messages of that length that came, but for those that
+	 * contexts have not counted here yet (homa_ctx.sizes); counters, halved now and
+	 * then. */
 	u64 bins[HOMA_SIZE_BINS];
 };
 
 void homa_prio_init(struct homa_engine *engine);
 /* Counts an incoming message of @message_length bytes. */
-void homa_prio_saw(struct homa_engine *engine, u32 message_length);
+void homa_prio_saw(struct homa_ctx *ctx, u32 message_length);
 /* Computes @cutoffs anew from what came, if that is due. */
 void homa_prio_recompute(struct homa_ctx *ctx, struct homa_link *link);
 /* Level that our cutoffs give to the unscheduled bytes of a message of @bytes, or of one that has

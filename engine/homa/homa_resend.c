@@ -140,15 +140,19 @@ HOMA_RARE bool homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 HOMA_RARE void homa_out_unsent(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			       const struct homa_tx_desc *desc, bool later)
 {
+	struct homa_shard *shard = rpc->shard;
 	struct homa_link *link = rpc->link;
 	u32 end = desc->offset + desc->length;
 
+	/* homa_out_cancel() need not know that this message may be queued in a moment. */
+	homa_lock(&shard->lock);
 	homa_lock(&link->lock);
 	if (rpc->out.active && !desc->retransmit && end <= rpc->out.next)
 		HOMA_WRITE_ONCE(rpc->out.unsent, rpc->out.unsent + desc->length);
 	homa_unlock(&link->lock);
 	if (!later)
 		homa_out_resend(ctx, rpc, desc->offset, end, desc->prio);
+	homa_unlock(&shard->lock);
 }
 
 HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)

@@ -47,12 +47,8 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_unlock(&sock->lock);
 	homa_counter_add(&engine->num_rpcs, (u64)-1);
 	homa_owner_end(rpc);
-	if (!homa_rpc_is_client(rpc)) {
-		homa_lock(&rpc->peer->lock);
-		HOMA_WRITE_ONCE(rpc->peer->server_rpcs,
-				rpc->peer->server_rpcs - 1);
-		homa_unlock(&rpc->peer->lock);
-	}
+	if (!homa_rpc_is_client(rpc))
+		homa_counter_add32(&rpc->peer->server_rpcs, (u32)-1);
 	homa_rpc_put(ctx, rpc);
 }
 

@@ -50,7 +50,7 @@ bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
 	rpc->state = HOMA_RPC_INCOMING;
 	rpc->in.birth = rpc->birth;
 	rpc->fresh_at = ctx->now;
-	homa_prio_saw(ctx->engine, length);
+	homa_prio_saw(ctx, length);
 	if (rpc->flags & HOMA_RPC_NO_BUFFER) {
 		homa_count(ctx, HOMA_M_buffer_waits, 1);
 		return true;
@@ -88,22 +88,17 @@ static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_sock *sock,
 static bool homa_peer_admit(struct homa_ctx *ctx, const struct homa_sock *sock,
 			    struct homa_peer *peer)
 {
-	u32 most = homa_peer_share(ctx->engine, sock);
-	bool ok;
-
-	homa_lock(&peer->lock);
-	ok = peer->server_rpcs < most;
-	if (ok)
-		HOMA_WRITE_ONCE(peer->server_rpcs, peer->server_rpcs + 1);
-	homa_unlock(&peer->lock);
-	return ok;
+	/* Two CPUs that look at once may both go on (homa_owner.c). */
+	if (HOMA_READ_ONCE(peer->server_rpcs) >=
+	    homa_peer_share(ctx->engine, sock))
+		return false;
+	homa_counter_add32(&peer->server_rpcs, 1);
+	return true;
 }
 
 static void homa_peer_unadmit(struct homa_peer *peer)
 {
-	homa_lock(&peer->lock);
-	HOMA_WRITE_ONCE(peer->server_rpcs, peer->server_rpcs - 1);
-	homa_unlock(&peer->lock);
+	homa_counter_add32(&peer->server_rpcs, (u32)-1);
 }
 
 /* Sets the deadline at which the sender is asked if nothing more has come. */

@@ -437,6 +437,7 @@ struct homa_ctrl {
 #define HOMA_CTX_PEERS 8u
 #define HOMA_CTX_ACKS 16u
 #define HOMA_CTX_KEYS 8u
+#define HOMA_CTX_SIZES 31u
 
 /* An ack that came with DATA, to be worked off after what is urgent. */
 struct homa_owed {
@@ -524,6 +525,12 @@ struct homa_ctx {
 	struct homa_owed acks[HOMA_CTX_ACKS];
 	/* Hashes of addresses that this context has seen lately. */
 	struct homa_addr_key keys[HOMA_CTX_KEYS];
+	/* Number of entries of @sizes that are used. */
+	u8 num_sizes;
+	/* For each of the last incoming messages, the bin of homa_prio.bins that it counts
+	 * in. They are counted there when the array is full: each is a line that all CPUs
+	 * write. */
+	u8 sizes[HOMA_CTX_SIZES];
 	/* What homa_engine.peers_epoch was when @peers was last right. */
 	u32 peers_epoch;
 	/* Peers that this context has found lately. */

@@ -12,7 +12,7 @@
  * all. Nothing is queued behind this: the host pulls one packet when the device has
  * room, so the choice is made at the last moment.
  *
- * All functions want the lock that the link has for its scheduler.
+ * All functions want the lock that the link has for its scheduler, but homa_sched_claim().
  */
 #ifndef HOMA_SCHED_H
 #define HOMA_SCHED_H
@@ -58,7 +58,7 @@ struct homa_sendable {
  * @heap: holds the sendables that can send, fewest bytes left first.
  * @fifo: holds those of them that are not brief, oldest first.
  * @idle_at: says when the device will have sent all that it was given, ns, by the
- *	link's own clock.
+ *	link's own clock. Changed by homa_swap(), also without the lock.
  * @backlog_ns: says how far @idle_at may lie in the future, ns. Whoever derives the
  *	link's values writes it; read without the lock.
  * @room: counts the bytes that the device can still take; with @by_room only.
@@ -124,16 +124,17 @@ static inline struct homa_sendable *homa_sched_first(const struct homa_sched *sc
 static inline bool homa_sched_open(const struct homa_sched *sched, u32 packet,
 				   u64 now, u64 *not_before)
 {
-	u64 limit;
+	u64 limit, idle_at;
 
 	if (sched->by_room) {
 		*not_before = HOMA_SCHED_ROOM;
 		return sched->room >= packet;
 	}
-	if (!sched->ps_per_byte || sched->idle_at <= now)
+	idle_at = HOMA_READ_ONCE(sched->idle_at);
+	if (!sched->ps_per_byte || idle_at <= now)
 		return true;
 	limit = HOMA_READ_ONCE(sched->backlog_ns);
-	*not_before = sched->idle_at - homa_min_u64(limit, sched->idle_at);
+	*not_before = idle_at - homa_min_u64(limit, idle_at);
 	return *not_before <= now;
 }
 
@@ -186,10 +187,31 @@ static inline void homa_sched_occupy(struct homa_sched *sched, u64 now, u64 byte
 	if (sched->by_room) {
 		sched->room -= homa_min_u64(sched->room, bytes);
 	} else if (sched->ps_per_byte) {
-		u64 ns = homa_div64(bytes * sched->ps_per_byte, 1000);
+		u64 ns = homa_div64(bytes * sched->ps_per_byte, 1000), idle_at;
 
-		sched->idle_at = homa_max_u64(sched->idle_at, now) + ns;
+		do {
+			idle_at = HOMA_READ_ONCE(sched->idle_at);
+		} while (!homa_swap(&sched->idle_at, idle_at,
+				    homa_max_u64(idle_at, now) + ns));
 	}
+}
+
+/**
+ * homa_sched_claim() - count a packet of @bytes, headers and gap included, if a device that is
+ * paced by the clock can take it
+ *
+ * It wants no lock. False: the device cannot take it, or somebody else counted another packet at
+ * the same moment; nothing was counted.
+ */
+static inline bool homa_sched_claim(struct homa_sched *sched, u64 now, u64 bytes)
+{
+	u64 idle_at = HOMA_READ_ONCE(sched->idle_at);
+	u64 ns = homa_div64(bytes * HOMA_READ_ONCE(sched->ps_per_byte), 1000);
+
+	if (idle_at > now + HOMA_READ_ONCE(sched->backlog_ns))
+		return false;
+	return homa_swap(&sched->idle_at, idle_at,
+			 homa_max_u64(idle_at, now) + ns);
 }
 
 /** homa_sched_charge() - count @bytes of a sendable, or of other packets of its protocol */

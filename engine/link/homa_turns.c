@@ -8,7 +8,8 @@
 void homa_turns_set(struct homa_turns *turns, u32 percent)
 {
 	turns->quantum[HOMA_TURN_OTHERS] = HOMA_TURNS_BYTES / 100 * percent;
-	turns->quantum[HOMA_TURN_OWN] = HOMA_TURNS_BYTES / 100 * (100 - percent);
+	HOMA_WRITE_ONCE(turns->quantum[HOMA_TURN_OWN],
+			HOMA_TURNS_BYTES / 100 * (100 - percent));
 }
 
 /* Returns the number of quanta after which @kind may send again. */

@@ -32,7 +32,8 @@ enum homa_sender {
  * Guarded by: the link lock.
  *
  * @deficit: bytes that each kind may still send in its turn; below 0 it owes them.
- * @quantum: bytes of a turn of each kind; 0: the link is not shared.
+ * @quantum: bytes of a turn of each kind; 0: the link is not shared. That of own senders is
+ *	read without the lock.
  * @waits: which kinds had something to send when they were last asked.
  * @turn: the kind whose turn it is.
  */

@@ -22,6 +22,8 @@
 #include "homa_transmit.h"
 
 #define HOMAK_CTRL_SLOTS 128u
+/* most links without a device that are looked at for a new one */
+#define HOMAK_DEV_LOOKS 8
 
 static struct hlist_head *homak_dev_bucket(struct homak_net *hnet, int ifindex)
 {
@@ -140,22 +142,40 @@ static struct homak_dev *homak_dev_make(struct homak_net *hnet)
 	homak_hrtimer_setup(&hdev->timer, homak_dev_timer, HRTIMER_MODE_ABS_SOFT);
 	homak_later_init(&hdev->again, homak_dev_again);
 	INIT_WORK(&hdev->measure, homak_dev_work);
+	INIT_LIST_HEAD(&hdev->left);
 	return hdev;
 }
 
-/* Finds a link that no device and no qdisc has. homak_net.dev_lock is held. */
+/* Finds a link that no device and no qdisc has, if there is one among the first that have no
+ * device. homak_net.dev_lock is held. */
 static struct homak_dev *homak_dev_left(struct homak_net *hnet)
 {
 	struct homak_dev *hdev;
-	int i;
+	int looks;
 
-	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
-		hlist_for_each_entry(hdev, &hnet->devs[i], node)
-			if (!rcu_access_pointer(hdev->dev) &&
-			    !atomic_read(&hdev->q_limits) &&
-			    !atomic_read(&hdev->q_bytes))
-				return hdev;
+	for (looks = 0; looks < HOMAK_DEV_LOOKS; looks++) {
+		hdev = list_first_entry_or_null(&hnet->devs_left,
+						struct homak_dev, left);
+		if (!hdev)
+			return NULL;
+		if (!atomic_read(&hdev->q_limits) && !atomic_read(&hdev->q_bytes))
+			return hdev;
+		/* Packets of its last device still leave, and the others are looked at
+		 * first the next time. */
+		list_move_tail(&hdev->left, &hnet->devs_left);
+	}
 	return NULL;
+}
+
+/* Lets packets of @hdev's device go by the link of @to, which may be @hdev.
+ * homak_net.dev_lock is held. */
+static void homak_dev_use(struct homak_dev *hdev, struct homak_dev *to)
+{
+	if (!hlist_unhashed(&hdev->shares))
+		hlist_del_init(&hdev->shares);
+	if (to != hdev)
+		hlist_add_head(&hdev->shares, &to->sharers);
+	WRITE_ONCE(hdev->link, homak_dev_own(to));
 }
 
 /* Makes a link for a device that is new here, or gives it the link of one that is gone;
@@ -195,7 +215,8 @@ static struct homak_dev *homak_dev_take(struct homak_net *hnet,
 	if (hdev && rcu_access_pointer(hdev->dev) != dev) {
 		/* The rate is asked for soon; packets need a size at once. */
 		homa_link_set(homak_dev_own(hdev), 0, READ_ONCE(dev->mtu));
-		WRITE_ONCE(hdev->link, homak_dev_own(hdev));
+		homak_dev_use(hdev, hdev);
+		list_del_init(&hdev->left);
 		rcu_assign_pointer(hdev->dev, dev);
 		homak_dev_look(hdev);
 	}
@@ -215,7 +236,7 @@ static void homak_dev_share(struct homak_dev *hdev, struct net_device *dev)
 		to = homak_dev_take(hdev->hnet, end);
 	if (!to || rcu_access_pointer(to->dev) != end)
 		to = hdev;
-	WRITE_ONCE(hdev->link, homak_dev_own(to));
+	homak_dev_use(hdev, to);
 	rcu_read_unlock();
 }
 
@@ -269,17 +290,18 @@ struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 	return hdev;
 }
 
-/* Gives the devices that share @link, whose device is gone, their own again; another device may
- * get that one. homak_net.dev_lock is held. */
-static void homak_devs_part(struct homak_net *hnet, const struct homa_link *link)
+/* @hdev has no device any more, and another one may get its link: the devices that share it get
+ * their own again. homak_net.dev_lock is held. */
+static void homak_dev_leave(struct homak_net *hnet, struct homak_dev *hdev)
 {
-	struct homak_dev *hdev;
-	int i;
+	struct hlist_node *tmp;
+	struct homak_dev *above;
 
-	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
-		hlist_for_each_entry(hdev, &hnet->devs[i], node)
-			if (hdev->link == link)
-				WRITE_ONCE(hdev->link, homak_dev_own(hdev));
+	RCU_INIT_POINTER(hdev->dev, NULL);
+	homak_dev_use(hdev, hdev);
+	hlist_for_each_entry_safe(above, tmp, &hdev->sharers, shares)
+		homak_dev_use(above, above);
+	list_move_tail(&hdev->left, &hnet->devs_left);
 }
 
 static void homak_dev_gone(struct homak_net *hnet, struct net_device *dev)
@@ -288,10 +310,8 @@ static void homak_dev_gone(struct homak_net *hnet, struct net_device *dev)
 
 	spin_lock_bh(&hnet->dev_lock);
 	hdev = homak_dev_find(hnet, dev->ifindex);
-	if (hdev) {
-		RCU_INIT_POINTER(hdev->dev, NULL);
-		homak_devs_part(hnet, homak_dev_own(hdev));
-	}
+	if (hdev)
+		homak_dev_leave(hnet, hdev);
 	spin_unlock_bh(&hnet->dev_lock);
 	homak_routes_flush(hnet);
 }

@@ -153,6 +153,15 @@ struct homak_dev {
 	 * memory (homak_dev_own()), or that of the device below it by which they leave. Read
 	 * with READ_ONCE(), as it may change at any time; whichever it was lives as long. */
 	struct homa_link *link;
+	/* The structs of the devices above that have its link, by their @shares. Guarded by
+	 * homak_net.dev_lock. */
+	struct hlist_head sharers;
+	/* Links it into the list of the struct whose link it has, unless that is its own. Guarded
+	 * by homak_net.dev_lock. */
+	struct hlist_node shares;
+	/* Links it into homak_net.devs_left while it has no device. Guarded by
+	 * homak_net.dev_lock. */
+	struct list_head left;
 	/* The number of instances of the "homa" qdisc that limit what leaves the device. If
 	 * it is not 0, the link is paced by their room. */
 	atomic_t q_limits;
@@ -171,7 +180,7 @@ struct homak_dev {
 	atomic64_t q_idle_at;
 };
 
-#define HOMAK_DEV_BUCKETS 32u
+#define HOMAK_DEV_BUCKETS 256u
 #define HOMAK_USER_BITS 5
 struct homak_route;    /* a way to a peer, remembered; homa_transmit.h */
 struct homak_routes;   /* the cache of routes; route.c */
@@ -209,6 +218,9 @@ struct homak_net {
 	spinlock_t dev_lock;
 	/* Devices by their index. */
 	struct hlist_head devs[HOMAK_DEV_BUCKETS];
+	/* Those of @devs whose device has gone, the longest ago first; @dev_lock protects
+	 * them. */
+	struct list_head devs_left;
 	/* When it fires, @timer_work runs homa_timer() for all shards; see timer.c. */
 	struct hrtimer timer;
 	/* Runs homa_timer(). */

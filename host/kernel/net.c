@@ -94,6 +94,7 @@ static int __net_init homak_net_init(struct net *net)
 	spin_lock_init(&hnet->dev_lock);
 	spin_lock_init(&hnet->sock_lock);
 	INIT_LIST_HEAD(&hnet->socks);
+	INIT_LIST_HEAD(&hnet->devs_left);
 	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
 		INIT_HLIST_HEAD(&hnet->devs[i]);
 	homa_params_default(&hnet->params);

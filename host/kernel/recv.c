@@ -304,9 +304,10 @@ static HOMAK_HOT int homak_read_message(struct homak_sock *hsk,
 
 /* There is nothing, and the call must not wait: has its network card polled, once. True: the
  * caller looks again. */
-static bool homak_receive_polls(struct homak_sock *hsk, struct homak_receipt *r)
+static noinline bool homak_receive_polls(struct homak_sock *hsk,
+					 struct homak_receipt *r)
 {
-	if (r->polled || r->timeo || !homak_busy_poll(hsk, NULL))
+	if (r->polled || !homak_busy_poll(hsk, NULL))
 		return false;
 	r->polled = true;
 	return true;
@@ -326,10 +327,11 @@ static HOMAK_HOT int homak_receive_shared(struct homak_sock *hsk,
 		homak_waiter_init(&waiter, 0);
 		homak_inbox_next(hsk, &waiter, r->timeo);
 		if (waiter.what == HOMAK_WAITS) {
-			if (homak_receive_polls(hsk, r))
-				continue;
-			if (!r->timeo)
+			if (unlikely(!r->timeo)) {
+				if (homak_receive_polls(hsk, r))
+					continue;
 				return -EAGAIN;
+			}
 			rc = homak_wait(hsk, NULL, &waiter, &r->timeo, &r->how);
 			if (rc)
 				return rc;
@@ -396,7 +398,7 @@ static int homak_receive_private(struct homak_sock *hsk, struct homak_receipt *r
 			return homak_error_text(
 				hsk, rc,
 				"recvmsg: the id is not that of an open private RPC");
-		again = !rc && homak_receive_polls(hsk, r);
+		again = !rc && !r->timeo && homak_receive_polls(hsk, r);
 		err = rc || r->timeo || again ? 0 : -EAGAIN;
 		if (!rc && !err && !again) {
 			err = homak_wait(hsk, krpc, &waiter, &r->timeo, &r->how);

@@ -91,20 +91,29 @@ static bool homak_busy_end(void *arg, unsigned long start)
 	       sk_busy_loop_timeout((struct sock *)busy->sk, start);
 }
 
-bool homak_busy_poll(struct homak_sock *hsk, struct homak_waiter *waiter)
+/* Does what homak_busy_poll() says, for a socket with SO_BUSY_POLL. */
+static noinline bool homak_busy_loop(struct homak_sock *hsk,
+				     struct homak_waiter *waiter)
 {
 	const struct sock *sk = &hsk->inet.sk;
 	struct homak_busy busy = { .sk = sk, .waiter = waiter };
 	unsigned int napi_id = READ_ONCE(sk->sk_napi_id);
 	u16 budget = READ_ONCE(sk->sk_busy_poll_budget);
 
-	if (likely(!sk_can_busy_loop(sk)) || napi_id < MIN_NAPI_ID)
+	if (!sk_can_busy_loop(sk) || napi_id < MIN_NAPI_ID)
 		return false;
 	homak_host_count_at(hsk->hnet, HOMAK_H_host_busy_polls, 1);
 	napi_busy_loop(napi_id, waiter ? homak_busy_end : NULL, &busy,
 		       READ_ONCE(sk->sk_prefer_busy_poll),
 		       budget ? budget : BUSY_POLL_BUDGET);
 	return true;
+}
+
+/* Most sockets are not polled: that is all that is found out about them. */
+bool homak_busy_poll(struct homak_sock *hsk, struct homak_waiter *waiter)
+{
+	return unlikely(READ_ONCE(hsk->inet.sk.sk_ll_usec)) &&
+	       homak_busy_loop(hsk, waiter);
 }
 
 #else

@@ -42,7 +42,8 @@ static void put_out(struct xp_world *w, struct xp_sink *s,
 	put2(s, (u32)out->sched_prio << 8 | out->unsched_prio,
 	     out->ack.server_port);
 	xp_put(s, out->ack.client_id);
-	xp_put(s, homa_wire_life(out->hdr)); /* of when it began, maybe */
+	/* of when it began, maybe; not written while the scheduler has not had the message */
+	xp_put(s, out->send.overhead ? homa_wire_life(out->hdr) : 0);
 	put_time(w, s, out->sent_at);
 	put_time(w, s, out->first_at);
 	for (r = out->rtx; r; r = r->next) {

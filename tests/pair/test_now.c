@@ -46,6 +46,71 @@ static void now__only_single_packets_of_an_idle_link(void **state)
 	pair_finish(w);
 }
 
+/* A packet that leaves at once counts on the link's clock as any other. */
+static void now__no_more_than_the_clock_lets_go(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+
+	(void)state;
+	config(&cfg);
+	cfg.rate_mbps = 1000;
+	cfg.nic_queue_ns = 2000;
+	w = pair_world_new(&cfg);
+	/* 11 us each on the cable; of two packets the clock may be ahead. */
+	pair_rpc(w, 0, 1, 1300, 100);
+	pair_rpc(w, 0, 1, 1300, 100);
+	pair_rpc(w, 0, 1, 1300, 100);
+	assert_int_equal(w->sent_at_once, 3);
+	pair_rpc(w, 0, 1, 1300, 100);
+	assert_int_equal(w->sent_at_once, 3);
+	/* The shortest need not wait for the clock, but what waits already does not go after
+	 * them. */
+	pair_rpc(w, 0, 1, 100, 100);
+	assert_int_equal(w->sent_at_once, 3);
+	run(w);
+	pair_finish(w);
+}
+
+static void now__a_short_message_does_not_wait_for_the_clock(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i;
+
+	(void)state;
+	config(&cfg);
+	cfg.rate_mbps = 1000;
+	cfg.nic_queue_ns = 2000;
+	w = pair_world_new(&cfg);
+	for (i = 0; i < 3; i++)
+		pair_rpc(w, 0, 1, 1300, 100);
+	for (i = 0; i < 3; i++)
+		pair_rpc(w, 0, 1, 100, 100);
+	assert_int_equal(w->sent_at_once, 6);
+	run(w);
+	pair_finish(w);
+}
+
+static void now__a_response_is_lost_again_and_again(void **state)
+{
+	struct pair_filter *lost;
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *r;
+
+	(void)state;
+	config(&cfg);
+	w = pair_world_new(&cfg);
+	/* The response is lost three times; each time all of it is asked for. */
+	lost = pair_filter_add(w, HOMA_DATA, 1, 0, 0, 3);
+	r = pair_rpc(w, 0, 1, 100, 700);
+	run(w);
+	assert_int_equal(lost->hits, 3);
+	assert_int_equal(r->state, PAIR_OK);
+	pair_finish(w);
+}
+
 static void now__a_lost_packet_is_sent_again(void **state)
 {
 	struct pair_filter *lost;
@@ -89,6 +154,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(now__only_single_packets_of_an_idle_link),
+		cmocka_unit_test(now__no_more_than_the_clock_lets_go),
+		cmocka_unit_test(now__a_short_message_does_not_wait_for_the_clock),
+		cmocka_unit_test(now__a_response_is_lost_again_and_again),
 		cmocka_unit_test(now__a_lost_packet_is_sent_again),
 		cmocka_unit_test(now__a_refused_packet_is_sent_again),
 	};

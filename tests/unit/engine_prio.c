@@ -45,7 +45,7 @@ static void learn(struct world *w, const struct homa_workload *load, u32 n,
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		homa_prio_saw(w->engine,
+		homa_prio_saw(&w->ctx,
 			      homa_workload_size(load,
 						 (double)homa_rng_below(rng,
 									1u << 30) /
@@ -281,7 +281,7 @@ static void prio_recompute__not_before_its_time(void **state)
 	world_init(&w, 25000, 1500);
 	homa_prio_recompute(&w.ctx, w.link);
 	for (i = 0; i < 1000; i++)
-		homa_prio_saw(w.engine, 100);
+		homa_prio_saw(&w.ctx, 100);
 	w.ctx.now += SECOND - 1;
 	homa_prio_recompute(&w.ctx, w.link);
 	assert_int_equal(w.engine->prio.version, 1);
@@ -306,12 +306,45 @@ static void prio_saw__extreme_lengths(void **state)
 		world_init(&w, 25000, 1500);
 		w.engine->params.unsched_levels = 7;
 		for (n = 0; n < 100000; n++)
-			homa_prio_saw(w.engine, lengths[i]);
+			homa_prio_saw(&w.ctx, lengths[i]);
 		w.ctx.now += SECOND;
 		homa_prio_recompute(&w.ctx, w.link);
 		check_form(w.engine);
 		world_free(&w);
 	}
+}
+
+static u64 counted(const struct world *w)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < HOMA_SIZE_BINS; i++)
+		sum += w->engine->prio.bins[i];
+	return sum;
+}
+
+static void prio_saw__contexts_count_when_they_are_full(void **state)
+{
+	struct homa_ctx other;
+	struct world w;
+	u32 i;
+
+	(void)state;
+	world_init(&w, 25000, 1500);
+	homa_ctx_init(&other, w.engine, 1);
+	for (i = 1; i < HOMA_CTX_SIZES; i++) {
+		homa_prio_saw(&w.ctx, 100);
+		homa_prio_saw(&other, 100000);
+	}
+	assert_int_equal(counted(&w), 0);
+	homa_prio_saw(&other, 100000);
+	assert_int_equal(counted(&w), HOMA_CTX_SIZES);
+	/* Who computes counts its own first. */
+	w.ctx.now += SECOND;
+	homa_prio_recompute(&w.ctx, w.link);
+	assert_int_equal(counted(&w), 2 * HOMA_CTX_SIZES - 1);
+	world_free(&w);
 }
 
 static void prio_recompute__version_zero_is_skipped(void **state)
@@ -323,7 +356,7 @@ static void prio_recompute__version_zero_is_skipped(void **state)
 	world_init(&w, 25000, 1500);
 	w.engine->prio.version = 0xffff;
 	for (i = 0; i < 1000; i++)
-		homa_prio_saw(w.engine, 100);
+		homa_prio_saw(&w.ctx, 100);
 	homa_prio_recompute(&w.ctx, w.link);
 	assert_int_equal(w.engine->prio.version, 1);
 	world_free(&w);
@@ -376,7 +409,7 @@ static void learn_cutoffs__as_from_traffic(void **state)
 	world_init(&b, 10000, 1500);
 	for (i = 0; i < 10000; i++) {
 		sizes[i] = homa_workload_size(&load, (i + 0.5) / 10000);
-		homa_prio_saw(b.engine, sizes[i]);
+		homa_prio_saw(&b.ctx, sizes[i]);
 	}
 	assert_int_equal(homa_engine_learn_cutoffs(&a.ctx, a.link, sizes, 99),
 			 -HOMA_EINVAL);
@@ -406,6 +439,7 @@ int main(void)
 		cmocka_unit_test(prio_recompute__follows_a_change_of_workload),
 		cmocka_unit_test(prio_recompute__not_before_its_time),
 		cmocka_unit_test(prio_saw__extreme_lengths),
+		cmocka_unit_test(prio_saw__contexts_count_when_they_are_full),
 		cmocka_unit_test(prio_recompute__version_zero_is_skipped),
 		cmocka_unit_test(set_cutoffs__levels_of_sizes),
 		cmocka_unit_test(learn_cutoffs__as_from_traffic),

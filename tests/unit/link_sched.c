@@ -202,6 +202,30 @@ static void sched_ready__waits_for_room(void **state)
 	assert_int_equal(sched.idle_at, 0);
 }
 
+static void sched_claim__counts_what_the_device_can_take(void **state)
+{
+	struct homa_sched sched;
+	u64 not_before = 0;
+
+	(void)state;
+	homa_sched_init(&sched);
+	/* 8 ns a byte, 2000 ns ahead at most. */
+	sched.ps_per_byte = 8000;
+	sched.backlog_ns = 2000;
+	/* An idle device begins now, not when it became idle. */
+	assert_true(homa_sched_claim(&sched, 100, 250));
+	assert_int_equal(sched.idle_at, 2100);
+	assert_true(homa_sched_claim(&sched, 100, 250));
+	assert_int_equal(sched.idle_at, 4100);
+	/* As homa_sched_open(): no sooner than 2000 ns before it has sent all. */
+	assert_false(homa_sched_claim(&sched, 2099, 250));
+	assert_false(homa_sched_open(&sched, 250, 2099, &not_before));
+	assert_int_equal(sched.idle_at, 4100);
+	assert_true(homa_sched_open(&sched, 250, 2100, &not_before));
+	assert_true(homa_sched_claim(&sched, 2100, 250));
+	assert_int_equal(sched.idle_at, 6100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +233,7 @@ int main(void)
 		cmocka_unit_test(sched_oldest__gets_its_share),
 		cmocka_unit_test(sched_ready__waits_for_the_clock_of_the_device),
 		cmocka_unit_test(sched_ready__waits_for_room),
+		cmocka_unit_test(sched_claim__counts_what_the_device_can_take),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

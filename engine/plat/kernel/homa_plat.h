@@ -251,6 +251,20 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 	return (u64)atomic64_fetch_add_relaxed((s64)n, a);
 }
 
+/* As homa_counter_add(), for a counter of 32 bits; returns nothing. */
+static inline void homa_counter_add32(u32 *counter, u32 n)
+{
+	atomic_add((int)n, (atomic_t *)counter);
+}
+
+/* Writes @to at @p if @from is there, in one step; false: it is not, and nothing was written. */
+static inline bool homa_swap(u64 *p, u64 from, u64 to)
+{
+	s64 old = (s64)from;
+
+	return atomic64_try_cmpxchg((atomic64_t *)p, &old, (s64)to);
+}
+
 /* Counts that something has happened; readers only compare with what they saw last. */
 static inline void homa_counter_bump(u32 *counter)
 {

@@ -353,6 +353,26 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 	return __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
+/* As homa_counter_add(), for a counter of 32 bits; returns nothing. */
+static inline void homa_counter_add32(u32 *counter, u32 n)
+{
+	if (homa_plat_alone)
+		__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+/* Writes @to at @p if @from is there, in one step; false: it is not, and nothing was written. */
+static inline bool homa_swap(u64 *p, u64 from, u64 to)
+{
+	if (homa_plat_alone) {
+		__atomic_store_n(p, to, __ATOMIC_RELAXED);
+		return true;
+	}
+	return __atomic_compare_exchange_n(p, &from, to, false,
+					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 #else /* !HOMA_MT: one thread at a time, everything is plain */
 
 #define HOMA_READ_ONCE(x) (x)
@@ -434,6 +454,18 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 
 	*counter += n;
 	return old;
+}
+
+static inline void homa_counter_add32(u32 *counter, u32 n)
+{
+	*counter += n;
+}
+
+static inline bool homa_swap(u64 *p, u64 from, u64 to)
+{
+	(void)from;
+	*p = to;
+	return true;
 }
 
 #endif /* HOMA_MT */

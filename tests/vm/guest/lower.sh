@@ -97,6 +97,25 @@ expect "a device in a routing domain has its own" uses a v20 v20
 ip -n a link set v20 nomaster
 expect "and when it has left that, no longer" uses a v20 eth0
 
+# What is below may leave for another namespace; another device may have its link then.
+ip netns add e
+ip -n a link set eth0 netns e
+expect "who has lost what is below has a link of its own" uses a v10 v10
+expect "and so has who shared it" uses a m0 m0
+ip -n a link add x0 type dummy
+ip -n a addr add 10.50.0.1/24 dev x0
+ip -n a link set x0 up
+expect "nobody answers there" sh -c "! ip netns exec a rpc wait 4 10.50.0.2 4001 1"
+expect "a new device has a link of its own, too" uses a x0 x0
+ip -n e link set eth0 netns a
+ip -n a addr add 10.1.0.1/24 dev eth0
+for dev in eth0 v10 v20 m0; do ip -n a link set $dev up; done
+check "and all goes on when it is back" ip netns exec a rpc wait 4 10.10.0.2 4001 60
+expect "by its link" uses a v10 eth0
+expect "which is shared again" uses a v20 eth0
+ip -n a link del x0
+ip netns del e
+
 # What is below may go, and come.
 ip -n a link set v20 down
 ip -n a link del m0
