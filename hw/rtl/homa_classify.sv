@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 //
-// The begin of the receive path: the parser and receive side scaling behind it. Frames come from
-// the port's FIFO; beside one beat of each leaves what it is and the queue that it is for.
+// A receive path without large receive: the parser and receive side scaling behind it. Frames come
+// from the port's FIFO; beside one beat of each leaves what it is and the queue that it is for.
 module homa_classify
   import homa_nic_pkg::*;
+  import homa_wire_pkg::*;
 #(
     parameter int WIDTH = 512,
     parameter int QUEUES = 16,
@@ -39,32 +40,58 @@ module homa_classify
     output logic [31:0] m_hash,
     output logic placed
 );
-  logic valid, ready, last, bad, meta_valid, homa, is_homa;
+  localparam int STAGES = 2;  // by which the hash is later than meta
+  localparam int HDR_BITS = 8 * HDR_BYTES;
+
+  // A beat, and what is known of its frame.
+  typedef struct packed {
+    logic [WIDTH-1:0] data;
+    logic [WIDTH/8-1:0] keep;
+    logic last;
+    logic bad;
+    logic meta_valid;
+    logic homa;
+    logic first;
+    homa_meta_t meta;
+  } beat_t;
+
+  logic valid, ready, last, bad, meta_valid, homa;
   logic [WIDTH-1:0] data;
   logic [WIDTH/8-1:0] keep;
-  /* verilator lint_off UNUSEDSIGNAL */
-  homa_meta_t meta, early;  // not all that is known early is asked
-  /* verilator lint_on UNUSEDSIGNAL */
-  logic [287:0] tuple, of_meta;  // of what is known early; of meta
+  homa_meta_t meta;
+  beat_t late[STAGES];
+  logic [STAGES-1:0] late_valid;
+  logic [31:0] hash;
+  homa_meta_t early;
 
   homa_parser #(.WIDTH(WIDTH)) parser (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_keep, .s_last,
       .m_valid(valid), .m_ready(ready), .m_data(data), .m_keep(keep), .m_last(last),
       .m_bad(bad), .m_meta_valid(meta_valid), .m_meta(meta), .m_early(early));
 
-  // Found while the parser looks for the payload's place.
-  homa_rss_tuple rss_tuple (.meta(early), .homa(is_homa), .tuple);
-  always_ff @(posedge clk)
-    if (ready || !valid) begin
-      homa <= is_homa;
-      of_meta <= tuple;
-    end
+  homa_rss_hash rss_hash (
+      .clk, .adv({ready, ready, ready || !valid}), .s_early(early), .q_homa(homa),
+      .q_hash(hash));
+  wire first = meta.error == WIRE_OK && meta.offset == 0 &&
+               meta.hdr[HDR_BITS-8-8*COMMON_TYPE_AT+:8] == TYPE_DATA;
 
-  homa_rss #(.WIDTH(WIDTH), .QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS)) rss (
+  always_ff @(posedge clk) begin
+    if (rst) late_valid <= 0;
+    else if (ready) late_valid <= {late_valid[STAGES-2:0], valid};
+    if (ready) begin
+      late[0] <= {data, keep, last, bad, meta_valid, homa, first, meta};
+      for (int i = 1; i < STAGES; i++) late[i] <= late[i-1];
+    end
+  end
+  wire beat_t at = late[STAGES-1];
+
+  homa_rss #(
+      .WIDTH(WIDTH), .QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS), .SIDE($bits(homa_meta_t))
+  ) rss (
       .clk, .rst, .on, .least, .tick, .set, .set_at, .set_queue, .taken, .taken_queue,
-      .s_valid(valid), .s_ready(ready), .s_data(data), .s_keep(keep), .s_last(last),
-      .s_bad(bad), .s_meta_valid(meta_valid), .s_meta(meta),
-      .s_homa(homa), .s_tuple(of_meta),
-      .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad, .m_meta_valid, .m_meta,
+      .s_valid(late_valid[STAGES-1]), .s_ready(ready), .s_data(at.data), .s_keep(at.keep),
+      .s_last(at.last), .s_bad(at.bad), .s_side(at.meta), .s_meta_valid(at.meta_valid),
+      .s_homa(at.homa), .s_first(at.first), .s_hash(hash),
+      .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad, .m_side(m_meta), .m_meta_valid,
       .m_queue, .m_hash, .placed);
 endmodule

@@ -5,6 +5,7 @@
 // which bytes of the message are in it. All else passes as it came.
 module homa_lro
   import homa_nic_pkg::*;
+  import homa_wire_pkg::*;
   import homa_lro_pkg::*;
 #(
     parameter int WIDTH = 512,
@@ -32,7 +33,7 @@ module homa_lro
     output logic m_bad,                    // with m_last: the frame contradicts itself
     output logic [PIECE_BITS:0] m_pieces,  // packets in it; 1: it is as it came
     output logic [13:0] m_seg,             // if more: bytes of the message in each but the last
-    output logic [47:0] m_time,            // when its first packet arrived
+    output homa_lro_about_t m_about,       // of its first packet; with each beat
 
     output logic l_valid,                  // once for each packet of a unit with several
     input logic l_ready,
@@ -66,9 +67,10 @@ module homa_lro
   logic [BEAT_BITS-1:0] r_beat;
   logic [WIDTH-1:0] r_data;
 
+  wire meta_moves = p_valid && p_ready && p_meta_valid;
   homa_lro_judge judge (
       .clk, .early_adv(p_ready || !p_valid), .s_early(p_early),
-      .adv(p_valid && p_ready && p_meta_valid), .s_meta(p_meta), .q_info(judged));
+      .adv(meta_moves), .s_meta(p_meta), .q_info(judged));
 
   homa_lro_store #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) store (
       .clk, .rst, .s_valid(p_valid), .s_ready(p_ready), .s_data(p_data), .s_keep(p_keep),
@@ -84,56 +86,95 @@ module homa_lro
     f_info.homa = judged.homa && !f_bad;  // what it says of an RPC is not to be believed
   end
 
-  // ---- when each frame arrived: beside its first page, which is the unit's if it begins one ----
+  // ---- what is said of a frame: beside its first page, which is the unit's if it begins one ----
 
-  localparam int ARRIVAL_BITS = 4;         // the parser and the store have ten of them, at most
+  // The hash is there two cycles after meta has moved, and f_valid one cycle after the last beat has.
+  // So what is said of a frame is put together a cycle after f_valid. The hash of the frame behind it
+  // is there in the next cycle, if that frame has one beat.
+  localparam int ARRIVAL_BITS = 4;         // the parser and the store have eleven of them, at most
   logic [47:0] arrivals[1 << ARRIVAL_BITS];
-  logic [47:0] times[1 << PAGES_BITS];
-  logic [47:0] r_time;
+  homa_lro_about_t abouts[1 << PAGES_BITS];
+  homa_lro_about_t said, late_said, about, r_about;
+  logic [PAGES_BITS-1:0] late_page;
+  logic late_valid;
   logic [ARRIVAL_BITS-1:0] arrival_in, arrival_out;
-  logic begins;
+  logic begins, homa, hash_adds;
+  logic [31:0] hash;
+  wire [7:0] kind = p_meta.hdr[HDR_BITS-8-8*COMMON_TYPE_AT+:8];
+
+  homa_rss_hash rss_hash (
+      .clk, .adv({hash_adds, meta_moves, p_ready || !p_valid}), .s_early(p_early), .q_homa(homa),
+      .q_hash(hash));
+
+  always_comb begin
+    about = late_said;
+    about.arrived = arrivals[arrival_out];
+    about.hash = hash;
+  end
 
   always_ff @(posedge clk) begin
+    hash_adds <= meta_moves;
+    if (meta_moves) begin
+      said.arrived <= 0;  // that and the hash are known later
+      said.hash <= 0;
+      said.class_ <= p_meta.class_;
+      said.at <= p_meta.at;
+      said.homa <= homa;
+      said.first <= p_meta.error == WIRE_OK && p_meta.offset == 0 && kind == TYPE_DATA;
+      said.undecoded <= p_meta.class_ >= CLASS_HOMA && p_meta.error != WIRE_OK;
+    end
+    late_said <= said;
+    late_page <= f_page;
     if (s_valid && s_ready && begins) arrivals[arrival_in] <= now;
-    if (f_valid) times[f_page] <= arrivals[arrival_out];
-    if (r_on) r_time <= times[r_page];
+    if (late_valid) abouts[late_page] <= about;
+    if (r_on) r_about <= abouts[r_page];
     if (rst) begin
       begins <= 1;
       arrival_in <= 0;
       arrival_out <= 0;
+      late_valid <= 0;
     end else begin
+      late_valid <= f_valid;
       if (s_valid && s_ready) begin
         begins <= s_last;
         if (begins) arrival_in <= arrival_in + 1;
       end
-      if (f_valid) arrival_out <= arrival_out + 1;
+      if (late_valid) arrival_out <= arrival_out + 1;
     end
   end
 
   // ---- frames that wait to be looked at ----
 
+  // In block RAM, whose output is late in its cycle. So the first of them is in a register.
   localparam int WAIT_BITS = 4;
   localparam int ENTRY = PAGES_BITS + $bits(homa_lro_info_t);
-  logic [ENTRY-1:0] waiting[1 << WAIT_BITS];
+  (* ram_style = "block" *) logic [ENTRY-1:0] waiting[1 << WAIT_BITS];
+  logic [ENTRY-1:0] second;
   logic [WAIT_BITS:0] wait_in, wait_out;
+  logic second_valid, w_valid, w_ready;
   wire [WAIT_BITS:0] wait_number = wait_in - wait_out;
   // Two may be on their way when this is said.
   always_ff @(posedge clk) f_room <= !rst && wait_number < (WAIT_BITS + 1)'((1 << WAIT_BITS) - 3);
 
-  logic w_ready;
   logic [PAGES_BITS-1:0] w_page;
   homa_lro_info_t w_info;
-  wire w_valid = wait_in != wait_out;
-  assign {w_page, w_info} = waiting[wait_out[WAIT_BITS-1:0]];
+  wire advance = second_valid && (!w_valid || w_ready);
+  wire fetch = wait_in != wait_out && (!second_valid || advance);
 
   always_ff @(posedge clk) begin
     if (f_valid) waiting[wait_in[WAIT_BITS-1:0]] <= {f_page, f_info};
+    if (fetch) second <= waiting[wait_out[WAIT_BITS-1:0]];
+    if (advance) {w_page, w_info} <= second;
     if (rst) begin
       wait_in <= 0;
       wait_out <= 0;
+      second_valid <= 0;
+      w_valid <= 0;
     end else begin
       if (f_valid) wait_in <= wait_in + 1;
-      if (w_ready) wait_out <= wait_out + 1;
+      if (fetch) wait_out <= wait_out + 1;
+      second_valid <= fetch || (second_valid && !advance);
+      w_valid <= advance || (w_valid && !w_ready);
     end
   end
 
@@ -158,8 +199,8 @@ module homa_lro
   homa_lro_emit #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) emit (
       .clk, .rst, .u_valid, .u_ready, .u_slot, .u_pieces, .u_page, .u_bytes, .u_bad, .u_at,
       .u_seg, .done, .done_slot, .p_slot, .p_number, .p_page, .p_offset, .p_length, .r_on, .r_page,
-      .r_beat, .r_data, .r_time, .n_page, .n_next, .give, .give_page, .m_valid, .m_ready, .m_data,
-      .m_keep, .m_last, .m_bad, .m_pieces, .m_seg, .m_time, .l_valid, .l_ready, .l_offset,
+      .r_beat, .r_data, .r_about, .n_page, .n_next, .give, .give_page, .m_valid, .m_ready, .m_data,
+      .m_keep, .m_last, .m_bad, .m_pieces, .m_seg, .m_about, .l_valid, .l_ready, .l_offset,
       .l_length, .l_last);
 
   always_comb begin

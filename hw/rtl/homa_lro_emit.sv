@@ -39,7 +39,7 @@ module homa_lro_emit
     output logic [PAGES_BITS-1:0] r_page,
     output logic [$clog2(2048/WIDTH)-1:0] r_beat,
     input logic [WIDTH-1:0] r_data,
-    input logic [47:0] r_time,              // when the frame arrived whose first page that is
+    input homa_lro_about_t r_about,         // of the frame whose first page that is
     output logic [PAGES_BITS-1:0] n_page,
     input logic [PAGES_BITS-1:0] n_next,
     output logic give,
@@ -53,7 +53,7 @@ module homa_lro_emit
     output logic m_bad,                     // with m_last
     output logic [PIECE_BITS:0] m_pieces,   // packets in the unit; with each beat
     output logic [13:0] m_seg,              // bytes of the message in each but the last; the same
-    output logic [47:0] m_time,             // when its first packet arrived; the same
+    output homa_lro_about_t m_about,        // of its first packet; the same
 
     output logic l_valid,                   // the list: a packet of a unit with several
     input logic l_ready,
@@ -76,6 +76,8 @@ module homa_lro_emit
     logic emit;                 // a beat is complete
     logic last;
     logic [LOG:0] count;        // bytes of it, if it is the last
+    logic mark;                 // it has the byte with the data offset, of the first packet, which
+    logic [LOG-1:0] mark_at;    // is not turned, and has nothing before it
     logic bad;
     logic [PIECE_BITS:0] pieces;
     logic [13:0] seg;
@@ -84,8 +86,6 @@ module homa_lro_emit
   typedef struct packed {
     logic begins;               // it is the unit's first
     logic [LOG-1:0] turn;       // by which it is turned, bytes
-    logic mark;                 // it has the byte with the data offset
-    logic [LOG-1:0] mark_at;
     join_t then_;
   } step_t;
 
@@ -135,8 +135,8 @@ module homa_lro_emit
     step.then_.emit = whole || finishes;
     step.then_.last = finishes && !over;
     step.then_.count = sum[LOG:0];
-    step.mark = several && number == 1 && mark_pos[13:LOG] == row;
-    step.mark_at = mark_pos[LOG-1:0];
+    step.then_.mark = several && number == 1 && mark_pos[13:LOG] == row;
+    step.then_.mark_at = mark_pos[LOG-1:0];
     step.then_.bad = bad;
     step.then_.pieces = several ? pieces : (PIECE_BITS + 1)'(1);
     step.then_.seg = seg;
@@ -145,7 +145,7 @@ module homa_lro_emit
       step.then_.last = 1;
       step.then_.count = {1'b0, held};
       step.begins = 0;
-      step.mark = 0;
+      step.then_.mark = 0;
     end
   end
 
@@ -244,16 +244,16 @@ module homa_lro_emit
   logic q_valid, a_valid, b_valid;
   step_t q, a;
   join_t b;
-  logic [47:0] a_time, b_time;
+  homa_lro_about_t a_about, b_about;
   logic [WIDTH-1:0] a_data, turned, b_data, kept, joined;
 
   always_comb begin
     turned = a_data;
     for (int i = 0; i < LOG; i++)
       if (a.turn[i]) turned = (turned << (8 << i)) | (turned >> (WIDTH - (8 << i)));
-    if (a.mark) turned[8*a.mark_at+:8] = DOFF_UNIT;
     for (int i = 0; i < BYTES; i++)
-      joined[8*i+:8] = (LOG + 1)'(i) < {1'b0, b.held} ? kept[8*i+:8] : b_data[8*i+:8];
+      joined[8*i+:8] = b.mark && b.mark_at == LOG'(i) ? DOFF_UNIT
+                     : (LOG + 1)'(i) < {1'b0, b.held} ? kept[8*i+:8] : b_data[8*i+:8];
   end
 
   always_ff @(posedge clk) begin
@@ -273,11 +273,11 @@ module homa_lro_emit
       // The memory's output is late in its cycle, so nothing is done with it in the same.
       a <= q;
       a_data <= r_data;
-      a_time <= r_time;
+      a_about <= r_about;
       b <= a.then_;
       b_data <= turned;
-      if (a.begins) b_time <= a_time;
-      m_time <= b_time;
+      if (a.begins) b_about <= a_about;
+      m_about <= b_about;
       if (b_valid) kept <= b.emit ? b_data : joined;
       m_data <= joined;
       for (int i = 0; i < BYTES; i++) m_keep[i] <= !b.last || (LOG + 1)'(i) < b.count;

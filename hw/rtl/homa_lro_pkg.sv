@@ -46,6 +46,18 @@ package homa_lro_pkg;
     homa_lro_key_t key;
   } homa_lro_info_t;
 
+  // What the host wants to know of a frame, or of the first packet of a unit, and what receive side
+  // scaling does. It stands in a memory beside the frame's first page.
+  typedef struct packed {
+    logic [47:0] arrived;    // when
+    logic [31:0] hash;       // as homa_rss_hash says
+    logic [2:0] class_;      // CLASS_*
+    logic [7:0] at;          // as in homa_meta_t
+    logic homa;              // it has an RPC
+    logic first;             // it is the first of its message: DATA of its first byte
+    logic undecoded;         // it has a Homa header that does not decode
+  } homa_lro_about_t;
+
   // What is counted: a bit for a cycle in which it happens.
   localparam int EVENTS = 12;
   localparam logic [3:0] EVENT_FRAME = 4'd0;     // a frame came

@@ -66,7 +66,8 @@ module homa_parse_body
   wire in_homa_udp = in_class == CLASS_HOMA_UDP && ours;
   wire udp_bad = in_udp_length < UDP_HDR[15:0] || {1'b0, in_udp_length} > in_left;
   wire homa = in_class == CLASS_HOMA || (in_homa_udp && !udp_bad) || in_class == CLASS_HOMA_TCP;
-  wire [LANE_BITS-1:0] turn = in_at[LANE_BITS-1:0];
+  // All headers have an odd number of halfwords before them (homa_parse_ext.sv).
+  wire [LANE_BITS-1:0] turn = {in_at[LANE_BITS-1:1], 1'b1};
   wire [7:0] end_since = 8'((32'(turn) + HDR_HALVES - 1) / HALVES);
   wire full = in_ready && (!homa || (!in_since[7] && in_since >= end_since));
   wire sent_before = c_sent && !in_first;

@@ -7,7 +7,8 @@
 module homa_parse_ext
   import homa_nic_pkg::*;
 #(
-    parameter int WIDTH = 512
+    parameter int WIDTH = 512,
+    parameter bit FIRST = 0  // the header begins right behind the fixed one of IPv6
 ) (
     input logic clk,
     input logic rst,
@@ -53,9 +54,19 @@ module homa_parse_ext
   localparam logic [7:0] EXT_DESTINATION = 8'd60;
   localparam logic [7:0] LONGEST = 8'd7;  // in units of 8 bytes, without the first
 
-  wire [LANE_BITS-1:0] lane = in_at[LANE_BITS-1:0];
+  // Where the header begins: of the first one there are two places, without and with a VLAN tag.
+  // Others have an odd number of halfwords before them, as all headers have: 7 or 9 are Ethernet's,
+  // and all headers behind it have an even number.
+  function automatic logic [15:0] half(input logic [WIDTH-1:0] data,
+                                         input logic [LANE_BITS-1:0] at);
+    half = {data[16*32'(at)+:8], data[16*32'(at)+8+:8]};
+  endfunction
+  localparam int PLAIN_AT = 27;
+  localparam int TAGGED_AT = 29;
   // The header's first halfword: what follows it, and its length.
-  wire [15:0] head = {in_data[16*32'(lane)+:8], in_data[16*32'(lane)+8+:8]};
+  wire [15:0] head = !FIRST ? half(in_data, {in_at[LANE_BITS-1:1], 1'b1})
+                   : in_l3.vlan ? half(in_data, LANE_BITS'(TAGGED_AT))
+                                : half(in_data, LANE_BITS'(PLAIN_AT));
   wire here = 8'(in_at >> LANE_BITS) == in_beat;
 
   wire ext = in_l3.v6 && (in_proto == EXT_HOP || in_proto == EXT_ROUTING ||

@@ -68,8 +68,9 @@ module homa_parse_l4
     logic [LANE_BITS:0] sum = {1'b0, lane} + (LANE_BITS + 1)'(more);
     is_here = sum[LANE_BITS] ? in_next : in_row;
   endfunction
+  // All headers have an odd number of halfwords before them (homa_parse_ext.sv).
   wire [7:0] row = in_at >> LANE_BITS;
-  wire [LANE_BITS-1:0] lane = LANE_BITS'(in_at);
+  wire [LANE_BITS-1:0] lane = {in_at[LANE_BITS-1:1], 1'b1};
   wire in_row = row == in_beat, in_next = row == in_before;
 
   wire native = in_proto == IPPROTO[7:0];
@@ -77,10 +78,14 @@ module homa_parse_l4
   wire udp = in_proto == PROTO_UDP;
   wire ports = (udp && in_left >= UDP_HDR) || (tcp && in_left >= TCP_HDR);
 
-  wire [15:0] half0 = half(in_data, LANE_BITS'(in_at));
-  wire [15:0] half1 = half(in_data, LANE_BITS'(in_at + 8'd1));
-  wire [15:0] half2 = half(in_data, LANE_BITS'(in_at + 8'd2));
-  wire [15:0] half3 = half(in_data, LANE_BITS'(in_at + 8'd3));
+  // Where `lane` is odd, so is the third halfword's, and the second's and the fourth's are even.
+  wire [LANE_BITS-2:0] pair = in_at[LANE_BITS-1:1];
+  wire [LANE_BITS-2:0] pair1 = pair + 1'b1;
+  wire [LANE_BITS-2:0] pair2 = pair + (LANE_BITS - 1)'(2);
+  wire [15:0] half0 = half(in_data, lane);
+  wire [15:0] half1 = half(in_data, {pair1, 1'b0});
+  wire [15:0] half2 = half(in_data, {pair1, 1'b1});
+  wire [15:0] half3 = half(in_data, {pair2, 1'b0});
   wire here0 = is_here(lane, 2'd0, in_row, in_next);
   wire here1 = is_here(lane, 2'd1, in_row, in_next);
   wire here2 = is_here(lane, 2'd2, in_row, in_next);

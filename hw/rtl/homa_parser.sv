@@ -69,7 +69,7 @@ module homa_parser
   always_ff @(posedge clk) if (adv && x_valid[1]) prior_beat <= x_beat[1] - 8'd1;
 
   for (genvar i = 0; i < 2; i++) begin : ext
-    homa_parse_ext #(.WIDTH(WIDTH)) stage (
+    homa_parse_ext #(.WIDTH(WIDTH), .FIRST(i == 0)) stage (
         .clk, .rst, .adv,
         .in_valid(x_valid[i]), .in_data(x_data[i]), .in_keep(x_keep[i]), .in_last(x_last[i]),
         .in_first(x_first[i]), .in_beat(x_beat[i]), .in_l3(e_l3[i]), .in_not_ip(x_not_ip[i]),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 //
-// The receive path from the port's FIFO to the host's queues: large receive, then the parser and
-// receive side scaling over what leaves it. A unit is hashed as its first packet is, so it gets
-// the queue of its RPC, and for the load of a queue it counts as one. What the host wants to know
-// of a frame or unit stands beside all of its beats.
+// The receive path from the port's FIFO to the host's queues: large receive, then receive side
+// scaling over what leaves it. A frame is parsed and hashed once, when it comes; what was found
+// then is said beside the first beat with which it leaves. A unit has the hash of its first packet,
+// so it gets the queue of its RPC, and for the load of a queue it counts as one. What the host wants
+// to know of a frame or unit stands beside all of its beats.
 module homa_receive
   import homa_nic_pkg::*;
   import homa_lro_pkg::*;
@@ -65,67 +66,42 @@ module homa_receive
   logic [WIDTH/8-1:0] u_keep;
   logic [PIECE_BITS:0] u_pieces;
   logic [13:0] u_seg;
-  logic [47:0] u_time;
+  homa_lro_about_t u_about;
 
   homa_lro #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) lro (
       .clk, .rst, .on(lro_on), .limit(lro_limit), .patience(lro_patience),
       .s_valid, .s_ready, .s_data, .s_keep, .s_last, .now,
       .m_valid(u_valid), .m_ready(u_ready), .m_data(u_data), .m_keep(u_keep), .m_last(u_last),
-      .m_bad(u_bad), .m_pieces(u_pieces), .m_seg(u_seg), .m_time(u_time),
+      .m_bad(u_bad), .m_pieces(u_pieces), .m_seg(u_seg), .m_about(u_about),
       .l_valid, .l_ready, .l_offset, .l_length, .l_last, .events(lro_events));
 
-  // ---- what large receive said of the frames that are in the classifier ----
+  // ---- its queue ----
 
-  localparam int NOTES_BITS = 4;  // it has 13 stages
-  localparam int NOTE = PIECE_BITS + 63;
-  logic [NOTE-1:0] notes[1 << NOTES_BITS];
-  logic bads[1 << NOTES_BITS];
-  logic [NOTES_BITS-1:0] note_in, note_out;
-  logic c_valid, c_ready, c_last, c_bad, c_meta_valid;
-  logic [WIDTH-1:0] c_data;
-  logic [WIDTH/8-1:0] c_keep;
-  /* verilator lint_off UNUSEDSIGNAL */
-  homa_meta_t c_meta;             // not all of it is for the host
-  /* verilator lint_on UNUSEDSIGNAL */
-  logic [QUEUE_BITS-1:0] c_queue;
-  logic [31:0] c_hash;
+  localparam int SIDE = PIECE_BITS + 75;
+  logic begins, m_begins, undecoded_here;
 
-  always_ff @(posedge clk) begin
-    if (u_valid && u_ready) notes[note_in] <= {u_pieces, u_seg, u_time};
-    if (u_valid && u_ready && u_last) bads[note_in] <= u_bad;
-    if (rst) begin
-      note_in <= 0;
-      note_out <= 0;
-    end else begin
-      if (u_valid && u_ready && u_last) note_in <= note_in + 1;
-      if (c_valid && c_ready && c_last) note_out <= note_out + 1;
-    end
-  end
+  always_ff @(posedge clk)
+    if (rst) begins <= 1;
+    else if (u_valid && u_ready) begins <= u_last;
 
-  homa_classify #(.WIDTH(WIDTH), .QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS)) classify (
+  homa_rss #(.WIDTH(WIDTH), .QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS), .SIDE(SIDE)) rss (
       .clk, .rst, .on(rss_on), .least(rss_least), .tick(rss_tick), .set(rss_set),
       .set_at(rss_set_at), .set_queue(rss_set_queue), .taken, .taken_queue,
       .s_valid(u_valid), .s_ready(u_ready), .s_data(u_data), .s_keep(u_keep), .s_last(u_last),
-      .m_valid(c_valid), .m_ready(c_ready), .m_data(c_data), .m_keep(c_keep), .m_last(c_last),
-      .m_bad(c_bad), .m_meta_valid(c_meta_valid), .m_meta(c_meta), .m_queue(c_queue),
-      .m_hash(c_hash), .placed);
+      .s_bad(u_bad),
+      .s_side({u_about.arrived, u_about.class_, u_about.at, u_about.undecoded, u_pieces, u_seg}),
+      .s_meta_valid(begins), .s_homa(u_about.homa), .s_first(u_about.first),
+      .s_hash(u_about.hash),
+      .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad,
+      .m_side({m_time, m_class, m_at, undecoded_here, m_pieces, m_seg}),
+      .m_meta_valid(m_begins), .m_queue, .m_hash, .placed);
 
   always_ff @(posedge clk) begin
     classes <= 0;
     undecoded <= 0;
-    if (!rst && c_valid && c_ready && c_meta_valid) begin
-      classes[c_meta.class_] <= 1;
-      undecoded <= c_meta.class_ >= CLASS_HOMA && c_meta.error != WIRE_OK;
+    if (!rst && m_valid && m_ready && m_begins) begin
+      classes[m_class] <= 1;
+      undecoded <= undecoded_here;
     end
   end
-
-  // ---- known with the first beat ----
-
-  homa_lead #(.WIDTH(WIDTH), .SIDE(QUEUE_BITS + 43 + NOTE)) lead (
-      .clk, .rst,
-      .s_valid(c_valid), .s_ready(c_ready), .s_data(c_data), .s_keep(c_keep), .s_last(c_last),
-      .s_bad(c_last && (c_bad || bads[note_out])), .s_side_valid(c_meta_valid),
-      .s_side({c_queue, c_hash, c_meta.class_, c_meta.at, notes[note_out]}),
-      .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad,
-      .m_side({m_queue, m_hash, m_class, m_at, m_pieces, m_seg, m_time}));
 endmodule

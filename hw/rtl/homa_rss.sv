@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 //
-// Receive side scaling: which queue gets a frame. It stands behind the parser and tells the queue
-// beside the beat that has meta, five cycles later.
+// Receive side scaling: which queue gets a frame. It is told the frame's hash beside one of its
+// beats, and tells the queue beside the same beat, three cycles later, and beside those that follow.
 //
 // Homa packets are hashed over what both directions of an RPC share: the exclusive or of the
 // addresses, that of the ports, and the RPC's id without its lowest bit. So all packets of an RPC,
@@ -18,19 +18,14 @@
 //
 // After a reset the tables are cleared in 1,024 cycles: the indirection table, in the first 256 of
 // them, to the queues in turn. Until then no table of RPCs is used, and `set` has to wait.
-module homa_rss
-  import homa_nic_pkg::*;
-  import homa_wire_pkg::*;
-#(
+module homa_rss #(
     parameter int WIDTH = 512,
     parameter int QUEUES = 16,
     parameter int QUEUE_BITS = 4,
     // 2^that many RPCs are remembered. 8 at least: with fewer the table stays empty in part, which
     // only a proof does not mind.
     parameter int RPC_BITS = 10,
-    // Microsoft's, which everybody's tests use.
-    parameter logic [319:0] KEY =
-        320'h6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa
+    parameter int SIDE = 1               // bits that go on beside each beat
 ) (
     input logic clk,
     input logic rst,
@@ -50,10 +45,11 @@ module homa_rss
     input logic [WIDTH/8-1:0] s_keep,
     input logic s_last,
     input logic s_bad,
-    input logic s_meta_valid,
-    input homa_meta_t s_meta,
+    input logic [SIDE-1:0] s_side,
+    input logic s_meta_valid,               // with one beat of each frame, and the next three:
     input logic s_homa,                     // it has an RPC
-    input logic [287:0] s_tuple,            // what is hashed, as homa_rss_tuple says
+    input logic s_first,                    // it is the first of a message: DATA of its first byte
+    input logic [31:0] s_hash,              // as homa_rss_hash says
 
     output logic m_valid,
     input logic m_ready,
@@ -61,31 +57,26 @@ module homa_rss
     output logic [WIDTH/8-1:0] m_keep,
     output logic m_last,
     output logic m_bad,
+    output logic [SIDE-1:0] m_side,
     output logic m_meta_valid,
-    output homa_meta_t m_meta,
-    output logic [QUEUE_BITS-1:0] m_queue,  // with m_meta_valid
+    output logic [QUEUE_BITS-1:0] m_queue,  // from m_meta_valid on
     output logic [31:0] m_hash,             // the same
     output logic placed                     // in this cycle an RPC's queue is chosen by load
 );
   localparam int BYTES = WIDTH / 8;
-  localparam int HDR_BITS = 8 * HDR_BYTES;
-  localparam int STAGES = 4;  // before the last: sum, sum, tables, comparison
+  localparam int STAGES = 2;  // before the last: tables, comparison
   localparam int TAG_BITS = 32 - RPC_BITS;
 
   wire adv = m_ready || !m_valid;
   assign s_ready = adv;
 
-  // First of a message: DATA of its first byte that decodes.
-  wire first = s_meta.error == WIRE_OK && s_meta.offset == 0 &&
-               s_meta.hdr[HDR_BITS-8-8*COMMON_TYPE_AT+:8] == TYPE_DATA;
-
-  // ---- the beat on its way beside the hash ----
+  // ---- the beat on its way ----
 
   logic [STAGES-1:0] p_valid, p_last, p_bad, p_meta_valid, p_homa, p_first;
   logic [WIDTH-1:0] p_data[STAGES];
   logic [BYTES-1:0] p_keep[STAGES];
-  homa_meta_t p_meta[STAGES];
-  logic [31:0] hash, r_hash, j_hash;
+  logic [SIDE-1:0] p_side[STAGES];
+  logic [31:0] r_hash, j_hash;
 
   always_ff @(posedge clk) begin
     if (rst) p_valid <= 0;
@@ -95,23 +86,21 @@ module homa_rss
       p_bad <= {p_bad[STAGES-2:0], s_bad};
       p_meta_valid <= {p_meta_valid[STAGES-2:0], s_meta_valid};
       p_homa <= {p_homa[STAGES-2:0], s_homa};
-      p_first <= {p_first[STAGES-2:0], first};
+      p_first <= {p_first[STAGES-2:0], s_first};
       p_data[0] <= s_data;
       p_keep[0] <= s_keep;
-      p_meta[0] <= s_meta;
+      p_side[0] <= s_side;
       for (int i = 1; i < STAGES; i++) begin
         p_data[i] <= p_data[i-1];
         p_keep[i] <= p_keep[i-1];
-        p_meta[i] <= p_meta[i-1];
+        p_side[i] <= p_side[i-1];
       end
-      r_hash <= hash;
+      r_hash <= s_hash;
       j_hash <= r_hash;
     end
   end
 
-  homa_toeplitz #(.KEY(KEY)) toeplitz (.clk, .adv, .in_tuple(s_tuple), .q_hash(hash));
-
-  // ---- the tables, at r_hash ----
+  // ---- the tables ----
 
   logic [RPC_BITS-1:0] clear_at;
   logic clearing;
@@ -134,8 +123,8 @@ module homa_rss
   always_ff @(posedge clk) begin
     if (set) table_[set_at] <= set_queue;
     else if (clearing && clear_at < 256) table_[8'(clear_at)] <= QUEUE_BITS'(32'(clear_at) % QUEUES);
-    if (adv) by_table <= table_[hash[7:0]];
-    if (adv) stored <= rpcs[hash[RPC_BITS-1:0]];
+    if (adv) by_table <= table_[s_hash[7:0]];
+    if (adv) stored <= rpcs[s_hash[RPC_BITS-1:0]];
   end
 
   always_ff @(posedge clk)
@@ -233,9 +222,11 @@ module homa_rss
       m_last <= p_last[STAGES-1];
       m_bad <= p_bad[STAGES-1];
       m_meta_valid <= p_meta_valid[STAGES-1];
-      m_meta <= p_meta[STAGES-1];
-      m_queue <= dest;
-      m_hash <= j_hash;
+      m_side <= p_side[STAGES-1];
+      if (p_meta_valid[STAGES-1]) begin
+        m_queue <= dest;
+        m_hash <= j_hash;
+      end
     end
   end
 endmodule

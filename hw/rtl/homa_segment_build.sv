@@ -43,7 +43,9 @@ module homa_segment_build #(
 );
   localparam int BYTES = WIDTH / 8;
   localparam int LOG = $clog2(BYTES);
-  localparam int FINE = LOG / 2;                    // bits of s_turn that are for the second step
+  // Bits of s_turn that are for the second step. A look-up table chooses one of four bits, so steps of
+  // four and two bits of s_turn take one for each bit less than two steps of three.
+  localparam int FINE = LOG > 4 ? 2 : 1;
   localparam int WIDE = WIDTH + 8 * ((1 << FINE) - 1);
 
   // What belongs to a beat and changes no more on the way.

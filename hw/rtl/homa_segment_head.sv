@@ -3,7 +3,8 @@
 // The header of one segment: the super-frame's, with the fields that differ from segment to segment
 // replaced on the way. Those are IP's length, IPv4's id and checksum, UDP's length and checksum (0,
 // none), and the two places where Homa says the offset. All of them are whole halfwords of 16 bits
-// whose places follow from where IP's and Homa's headers begin.
+// whose places follow from where IP's and Homa's headers begin. IP's begins at halfword 7 or 9 of
+// the frame, and Homa's at an odd one (homa_parse_ext.sv). So a lane can have some of the fields only.
 module homa_segment_head #(
     parameter int WIDTH = 512
 ) (
@@ -24,18 +25,27 @@ module homa_segment_head #(
   localparam int SEQUENCE = COMMON_SEQUENCE_AT / 2;
   localparam int SEG_OFFSET = DATA_SEG_OFFSET_AT / 2;
 
+  // Can halfword `number` of a header be in this lane?
+  function automatic bit of_ip(input int number, input int lane);
+    of_ip = (7 + number) % HALVES == lane || (9 + number) % HALVES == lane;
+  endfunction
+  function automatic bit of_homa(input int number, input int lane);
+    of_homa = (HALVES + 1 + number) % 2 == lane % 2;
+  endfunction
+
   for (genvar i = 0; i < HALVES; i++) begin : lane
     logic [15:0] value;
     always_comb begin
       value = {in_data[16*i+:8], in_data[16*i+8+:8]};
-      if (in_ip == (v4 ? 8'(1 - i) : 8'(2 - i))) value = ip_length;
-      if (v4 && in_ip == 8'(2 - i)) value = ip_id;
-      if (v4 && in_ip == 8'(5 - i)) value = ip_checksum;
-      if (udp && in_homa == 8'(-2 - i)) value = udp_length;
-      if (udp && in_homa == 8'(-1 - i)) value = 0;
-      if (in_homa == 8'(SEQUENCE - i) || in_homa == 8'(SEG_OFFSET - i)) value = offset[31:16];
-      if (in_homa == 8'(SEQUENCE + 1 - i) || in_homa == 8'(SEG_OFFSET + 1 - i))
-        value = offset[15:0];
+      if (of_ip(1, i) && v4 && in_ip == 8'(1 - i)) value = ip_length;
+      if (of_ip(2, i) && in_ip == 8'(2 - i)) value = v4 ? ip_id : ip_length;
+      if (of_ip(5, i) && v4 && in_ip == 8'(5 - i)) value = ip_checksum;
+      if (of_homa(-2, i) && udp && in_homa == 8'(-2 - i)) value = udp_length;
+      if (of_homa(-1, i) && udp && in_homa == 8'(-1 - i)) value = 0;
+      if (of_homa(SEQUENCE, i) && in_homa == 8'(SEQUENCE - i)) value = offset[31:16];
+      if (of_homa(SEG_OFFSET, i) && in_homa == 8'(SEG_OFFSET - i)) value = offset[31:16];
+      if (of_homa(SEQUENCE + 1, i) && in_homa == 8'(SEQUENCE + 1 - i)) value = offset[15:0];
+      if (of_homa(SEG_OFFSET + 1, i) && in_homa == 8'(SEG_OFFSET + 1 - i)) value = offset[15:0];
     end
     assign out_data[16*i+:16] = {value[7:0], value[15:8]};
   end

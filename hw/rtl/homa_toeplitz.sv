@@ -1,38 +1,42 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 //
-// The receive hash of Toeplitz over 288 bits, one result per cycle, two cycles late. The key is a
-// parameter: with a key in registers each of the 9,216 products would cost logic, with a constant
-// one half of them vanish and the rest is a sum.
+// The receive hash of Toeplitz over 288 bits, one result per cycle, three cycles late. The key is a
+// parameter, so what each value of a byte adds is a constant: a table of 256 words for each of the
+// 36 bytes, in block RAM. The hash is the exclusive or of what the tables say. Their outputs are
+// late in the cycle, so they go into registers before they are added.
 module homa_toeplitz #(
     parameter logic [319:0] KEY = 0  // first byte highest
 ) (
     input logic clk,
-    input logic adv,
+    input logic [2:0] adv,         // each of the three steps moves: look up, keep, add
     input logic [287:0] in_tuple,  // first byte highest
     output logic [31:0] q_hash
 );
-  localparam int BITS = 288;
-  localparam int PIECES = 8;
-  localparam int PIECE = BITS / PIECES;
+  localparam int NUMBER = 36;  // bytes
 
   // Bit i of the tuple, counted from the first one, adds the 32 bits of the key from bit i on.
-  function automatic logic [31:0] piece(input logic [PIECE-1:0] bits, input int begin_);
-    piece = 0;
-    for (int i = 0; i < PIECE; i++) if (bits[PIECE-1-i]) piece ^= KEY[319-begin_-i-:32];
+  function automatic logic [31:0] product(input logic [7:0] value, input int begin_);
+    product = 0;
+    for (int i = 0; i < 8; i++) if (value[7-i]) product ^= KEY[319-begin_-i-:32];
   endfunction
 
-  logic [31:0] part[PIECES];
+  logic [31:0] part[NUMBER];
   logic [31:0] sum;
+
+  for (genvar n = 0; n < NUMBER; n++) begin : piece
+    (* ram_style = "block" *) logic [31:0] products[256];
+    logic [31:0] found;
+    initial for (int value = 0; value < 256; value++) products[value] = product(8'(value), 8 * n);
+    always_ff @(posedge clk) begin
+      if (adv[0]) found <= products[in_tuple[287-8*n-:8]];
+      if (adv[1]) part[n] <= found;
+    end
+  end
 
   always_comb begin
     sum = 0;
-    for (int i = 0; i < PIECES; i++) sum ^= part[i];
+    for (int n = 0; n < NUMBER; n++) sum ^= part[n];
   end
 
-  always_ff @(posedge clk)
-    if (adv) begin
-      for (int i = 0; i < PIECES; i++)
-        part[i] <= piece(in_tuple[BITS-1-PIECE*i-:PIECE], PIECE * i);
-      q_hash <= sum;
-    end
+  always_ff @(posedge clk) if (adv[2]) q_hash <= sum;
 endmodule

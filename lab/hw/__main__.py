@@ -29,6 +29,11 @@ def main(arguments: list[str]) -> int:
     report.add_argument(
         "--width", "--size", type=int, action="append", help="data bits, or messages of grant*"
     )
+    report.add_argument(
+        "--instances",
+        action="store_true",
+        help="the area of each module inside instead, by its place; no speed",
+    )
     demo = commands.add_parser(
         "demo",
         help="two hosts, RPCs through the Verilated card",
@@ -57,7 +62,8 @@ def main(arguments: list[str]) -> int:
         for size in args.width or ():
             if size not in BLOCKS[name].sizes:
                 parser.error(f"the sizes of {name} are {', '.join(map(str, BLOCKS[name].sizes))}")
-    return _guarded(lambda: _report(args.blocks or list(BLOCKS), args.width or []))
+    names, widths = args.blocks or list(BLOCKS), args.width or []
+    return _guarded(lambda: (_instances if args.instances else _report)(names, widths))
 
 
 def _guarded(what: Callable[[], int]) -> int:
@@ -88,6 +94,17 @@ def _report(names: list[str], widths: list[int]) -> int:
             mhz, path = speed(BLOCKS[name], width)
             said = "" if mhz is None else f"{mhz:.1f}"
             print(f"{said:>8}  {path}  ({time.monotonic() - begun:.0f} s)", flush=True)
+    return 0
+
+
+def _instances(names: list[str], widths: list[int]) -> int:
+    from lab.hw.synthesize import instances
+
+    print(f"{'instance':<50}{'size':>5}{'LUTs':>8}{'FFs':>8}{'RAMs':>6}")
+    for name in names:
+        for width in widths or BLOCKS[name].sizes:
+            for place, luts, flops, rams in instances(BLOCKS[name], width):
+                print(f"{place:<50}{width:>5}{luts:>8}{flops:>8}{rams:>6.1f}", flush=True)
     return 0
 
 

@@ -36,7 +36,8 @@ class Block:
 
 
 _PARSER = ("homa_parse_l3", "homa_parse_ext", "homa_parse_l4", "homa_parse_body", "homa_parser")
-_CLASSIFY = ("homa_toeplitz", "homa_least", "homa_rss_tuple", "homa_rss")
+_HASH = ("homa_toeplitz", "homa_rss_tuple", "homa_rss_hash")
+_RSS = ("homa_least", "homa_rss")
 _LSO = (
     *("homa_skid", "homa_segment_head", "homa_segment", "homa_segment_build"),
     *("homa_frame_fifo", "homa_turns"),
@@ -44,7 +45,7 @@ _LSO = (
 _LRO = ("homa_lro_pkg", "homa_lro_judge", "homa_lro_store", "homa_lro_table", "homa_lro_emit")
 _GRANT = ("homa_grant_pkg", "homa_grant_queue", "homa_grant_slots", "homa_grant_window")
 _NIC = (
-    *("homa_classify", "homa_lso", "homa_lro", "homa_lead", "homa_receive", "homa_clock"),
+    *("homa_lso", "homa_lro", "homa_receive", "homa_clock"),
     *("homa_pace", "homa_axil", "homa_registers", "homa_stats"),
 )
 
@@ -52,9 +53,9 @@ BLOCKS = {
     block.top.removeprefix("homa_"): block
     for block in (
         Block("homa_parser", _PARSER[:-1], ("test_parser", "test_vectors")),
-        Block("homa_classify", (*_PARSER, *_CLASSIFY), ("test_classify",)),
+        Block("homa_classify", (*_PARSER, *_HASH, *_RSS), ("test_classify",)),
         Block("homa_lso", (*_PARSER, *_LSO), ("test_lso",)),
-        Block("homa_lro", (*_PARSER, *_LRO), ("test_lro",)),
+        Block("homa_lro", (*_PARSER, *_HASH, *_LRO), ("test_lro",)),
         Block("homa_pace", (), ("test_pace",)),
         Block(
             "homa_grant_queue",
@@ -72,6 +73,8 @@ BLOCKS = {
             sizes=GRANT_DEPTHS,
             smoke={64: 10_000},
         ),
-        Block("homa_nic", (*_PARSER, *_CLASSIFY, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")),
+        Block(
+            "homa_nic", (*_PARSER, *_HASH, *_RSS, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")
+        ),
     )
 }

@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lab.errors import LabError
 from lab.hw import environment
@@ -73,13 +75,46 @@ def area(block: Block, width: int) -> tuple[int, int, float]:
     script += "tee -q -o area.json stat -json\n"
     (folder / "area.ys").write_text(script)
     tool(YOSYS, ["-q", "area.ys"], folder)
-    cells = json.loads((folder / "area.json").read_text())["design"]["num_cells_by_type"]
+    return cost(json.loads((folder / "area.json").read_text())["design"]["num_cells_by_type"])
+
+
+def cost(cells: Mapping[str, int]) -> tuple[int, int, float]:
+    """(look-up tables, flip-flops, block RAMs) of so many cells of each type."""
     luts = sum(n for name, n in cells.items() if re.fullmatch(r"LUT[1-6]", name))
     luts += sum(n * cells.get(name, 0) for name, n in MEMORIES.items())
     luts += sum(cells.get(name, 0) for name in SHIFTS)
     flops = sum(n for name, n in cells.items() if name.startswith("FD"))
     rams = cells.get("RAMB36E2", 0) + cells.get("RAMB18E2", 0) / 2
     return luts, flops, rams
+
+
+def instances(block: Block, width: int) -> list[tuple[str, int, int, float]]:
+    """(instance, look-up tables, flip-flops, block RAMs) in UltraScale+ of each module inside, with
+    those inside of it, outer ones first. The borders between modules are kept, but for what is
+    constant or not used on one side. So the sum is a little more than that of the whole block."""
+    folder = _folder(block, width)
+    begin = _read(block, width).replace("read_slang", "read_slang --keep-hierarchy")
+    inner = "opt -fast\nopt_hier\nopt_clean -purge\n"
+    script = f"{begin}\nhierarchy -top {block.top}\nproc\n{inner}{inner}"
+    script += f"synth_xilinx -family xcup -top {block.top} -noiopad\n"
+    script += "tee -q -o instances.json stat -json\n"
+    (folder / "instances.ys").write_text(script)
+    tool(YOSYS, ["-q", "instances.ys"], folder)
+    return tree(json.loads((folder / "instances.json").read_text())["modules"], block.top)
+
+
+def tree(modules: Mapping[str, Mapping[str, Any]], top: str) -> list[tuple[str, int, int, float]]:
+    """instances() of what yosys says of modules: a name is that of the source, `$` and the place."""
+    own = {
+        name.removeprefix("\\").partition("$")[2] or top: cost(module["num_cells_by_type"])
+        for name, module in modules.items()
+    }
+    rows = []
+    for place in sorted(own, key=lambda place: (place != top, place)):
+        inside = [c for at, c in own.items() if at == place or at.startswith(f"{place}.")]
+        luts, flops, rams = (sum(parts) for parts in zip(*inside, strict=True))
+        rows.append((place, int(luts), int(flops), rams))
+    return rows
 
 
 def speed(block: Block, width: int) -> tuple[float | None, str]:

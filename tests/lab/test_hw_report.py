@@ -83,3 +83,29 @@ def test_report__help_has_the_card(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "nic" in said.split("positional arguments")[1]
     assert "too large for the ECP5" in " ".join(said.split())
+
+
+def test_tree__each_instance_has_what_is_inside() -> None:
+    """Names that begin alike are not inside of each other; a memory in look-up tables counts."""
+    modules = {
+        "\\homa_nic": {"num_cells_by_type": {"LUT6": 1, "homa_lso$homa_nic.lso": 1}},
+        "\\homa_lso$homa_nic.lso": {"num_cells_by_type": {"FDRE": 5, "RAMB18E2": 1}},
+        "\\homa_skid$homa_nic.lso.skid": {"num_cells_by_type": {"LUT2": 3, "RAM64M8": 1}},
+        "\\homa_skid$homa_nic.lso2": {"num_cells_by_type": {"LUT5": 7}},
+    }
+    assert synthesize.tree(modules, "homa_nic") == [
+        ("homa_nic", 19, 5, 0.5),
+        ("homa_nic.lso", 11, 5, 0.5),
+        ("homa_nic.lso.skid", 11, 0, 0.0),
+        ("homa_nic.lso2", 7, 0, 0.0),
+    ]
+
+
+def test_report__instances(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("homa_nic", 9, 8, 1.5), ("homa_nic.lso", 7, 6, 0.5)]
+    monkeypatch.setattr(synthesize, "instances", lambda block, width: rows)
+    assert hw.main(["report", "nic", "--size", "64", "--instances"]) == 0
+    said = [line.split() for line in capsys.readouterr().out.splitlines()[-2:]]
+    assert said == [["homa_nic", "64", "9", "8", "1.5"], ["homa_nic.lso", "64", "7", "6", "0.5"]]
