@@ -66,14 +66,22 @@ def test_direct__between_two_threads() -> None:
         assert count(host, "local_packets") == 0
 
 
+def control(host: Host) -> int:
+    """Control packets that a host has sent. While one waits for the end of a round, a message waits behind it
+    and leaves the usual way. How many there are depends on how long programs let each other wait."""
+    sent = snapshot(host.homad)["engine"]
+    kinds = ("tx_resend", "tx_busy", "tx_need_ack", "tx_ack", "tx_unknown")
+    return sum(int(sent[kind]) for kind in kinds)
+
+
 def test_whole__messages_of_one_packet() -> None:
-    """One request at a time, so that nothing waits before it. The first one takes the usual way: an
-    application has to be told of something before it is known that there is room for a batch."""
+    """One request at a time, so that only control packets may wait before it. The first one takes the usual
+    way: an application has to be told of something before it is known that there is room for a batch."""
     with two_hosts(PATIENT) as (a, b), serving(b):
         ask(a, b, RPCS, SHORT, at_once=1)
         for host in (a, b):
             assert count(host, "whole_in") >= RPCS - 1
-            assert count(host, "whole_out") >= RPCS - 1
+            assert count(host, "whole_out") >= RPCS - 1 - control(host)
 
 
 def test_whole__not_long_ones() -> None:
