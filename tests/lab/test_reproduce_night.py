@@ -100,6 +100,8 @@ def test_finished__fig12_says_what_is_not_measured_yet(
     missing = rows["Homa W3, total (not measured yet)"]
     assert missing["ours"] is None and missing["met"] is None and not missing["rule"]
     text = (tmp_path / "docs" / "reproduce-quick" / "README.md").read_text()
+    # Where its lines break depends on the commit, the day and the load.
+    text = " ".join(text.split())
     assert "| in part |" in text and "Not all of it is measured yet." in text
     # It is gone on with, and whole in the end.
     reproduce(cli, out, "fig12")
