@@ -36,9 +36,18 @@ def sockets(guest: Guest, what: str, around: str = "{}") -> list[dict[str, str]]
     return [dict(word.split("=", 1) for word in line.split()) for line in lines]
 
 
+# Ends what start() has started. A port is free when its process has ended, which is after it was killed.
+END = """[ -e /run/pids ] || exit 0
+kill -9 $(cat /run/pids)
+for pid in $(cat /run/pids); do
+    for i in $(seq 400); do grep -q '^State:.[^ZX]' /proc/$pid/status 2>/dev/null || break; sleep 0.05; done
+done
+rm -f /run/pids /run/said"""
+
+
 def start(guest: Guest, command: str) -> None:
     guest.run(
-        f"""{command} >/run/said & echo $! >>/run/pids
+        f"""rm -f /run/said; {command} >/run/said & echo $! >>/run/pids
         for i in $(seq 200); do grep -q ready /run/said && exit; sleep 0.05; done; exit 1"""
     ).check()
 
@@ -46,7 +55,7 @@ def start(guest: Guest, command: str) -> None:
 @pytest.fixture(autouse=True)
 def end(guest: Guest) -> Iterator[None]:
     yield
-    guest.run("[ -e /run/pids ] && kill -9 $(cat /run/pids); rm -f /run/pids; true").check()
+    guest.run(END).check()
 
 
 def test_alias__by_which_the_kernel_finds_it(module: Path) -> None:

@@ -37,7 +37,8 @@ expect "or looks for messages before it sleeps" test "$(metric a host_polls).$(m
 for how in wait private once; do
 	expect "$how: works" works $how 1000000
 	expect "$how: recvmsg() polls the card" test "$LOOPS" -gt 0
-	expect "$how: packets come of it" test "$PACKETS" -gt 0
+	# One look takes no time, so on a busy machine the card's interrupt may have come before each.
+	[ $how = once ] || expect "$how: packets come of it" test "$PACKETS" -gt 0
 done
 expect "messages were found by that" test "$(metric a host_polls)" -gt 0
 for how in poll epoll; do
