@@ -131,7 +131,10 @@ def kill(side: Side, signal: str, pid: int) -> None:
 
 def other_than(pid: Path, old: int) -> int:
     """The process that the file names, if it is there and names another one; else 0."""
-    text = pid.read_text().strip() if pid.exists() else ""
+    try:
+        text = pid.read_text().strip()
+    except FileNotFoundError:  # nginx gives it another name while it changes its binary
+        text = ""
     return int(text) if text and int(text) != old else 0
 
 
