@@ -142,7 +142,7 @@ int homa_stream_shutdown(struct homa_stream *stream)
 	if (__atomic_exchange_n(&stream->shut, true, __ATOMIC_RELAXED) ||
 	    __atomic_exchange_n(&stream->slot->shut, 1, __ATOMIC_RELAXED))
 		return 0;
-	return homa_stream_tell(stream, HOMA_STREAM_SHUT);
+	return homa_stream_tell(stream, HOMA_STREAM_SHUT, 0);
 }
 
 int homa_stream_give_up(struct homa_stream *stream)

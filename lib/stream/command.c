@@ -211,9 +211,9 @@ static struct homa_stream_command command_of(const struct homa_stream *stream,
 	};
 }
 
-int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op)
+int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op, u32 value)
 {
-	struct homa_stream_command command = command_of(stream, op, 0);
+	struct homa_stream_command command = command_of(stream, op, value);
 
 	return homa_streams_command(stream->ctx, &command);
 }
@@ -255,5 +255,5 @@ int homa_stream_ring(struct homa_stream *stream)
 				 __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&stream->own->rung, 1, __ATOMIC_SEQ_CST))
 		return 0;
-	return homa_stream_tell(stream, HOMA_STREAM_RING);
+	return homa_stream_tell(stream, HOMA_STREAM_RING, 0);
 }

@@ -108,8 +108,8 @@ static void took(struct homa_stream *stream,
 		homa_stream_ring(stream);
 }
 
-/* What a read returns when there are no bytes: 0 at the end, or a negative errno. */
-static int nothing(struct homa_stream *stream, const struct homa_stream_view *view)
+int homa_stream_nothing(struct homa_stream *stream,
+			const struct homa_stream_view *view)
 {
 	int rc;
 
@@ -164,7 +164,7 @@ static inline ssize_t read_from(struct homa_stream *stream,
 	if (!homa_stream_slot(stream)) {
 		homa_streams_look(stream->ctx);
 		if (!homa_stream_slot(stream))
-			return nothing(stream, &view);
+			return homa_stream_nothing(stream, &view);
 	}
 	locked = unlikely(stream->shared_rx) && homa_stream_reload_rx(stream);
 	homa_stream_see_rx(stream, &view);
@@ -181,7 +181,7 @@ static inline ssize_t read_from(struct homa_stream *stream,
 		took(stream, &view, (u32)done);
 	if (unlikely(locked))
 		homa_stream_unlock(stream, &stream->slot->rx_lock);
-	return view.bytes ? (ssize_t)done : nothing(stream, &view);
+	return view.bytes ? (ssize_t)done : homa_stream_nothing(stream, &view);
 }
 
 ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov,

@@ -286,7 +286,8 @@ void homa_streams_release_events(struct homa_streams *ctx);
  *  @turns: counts the calls of one wait; the caller sets it to 0 at first. */
 void homa_streams_pause(struct homa_streams *ctx, u32 *turns);
 /** homa_stream_tell() - give homad a command about a stream that has a slot. */
-int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op);
+int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op,
+		     u32 value);
 /** homa_stream_tell_looking() - do the same for a caller that has @look. */
 int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op,
 			     u32 value);
@@ -402,6 +403,10 @@ void homa_stream_look_tx(struct homa_stream *stream,
 bool homa_stream_is_shut(const struct homa_stream *stream);
 /** homa_stream_failure() - the negative errno with which the stream failed, or 0. */
 int homa_stream_failure(struct homa_stream *stream);
+/** homa_stream_nothing() - what a read returns that found no bytes in @view: 0 at the end of the
+ *  stream, or a negative errno. */
+int homa_stream_nothing(struct homa_stream *stream,
+			const struct homa_stream_view *view);
 
 /** homa_stream_slot() - the stream's slot; NULL until homad has opened the stream. */
 static inline struct homa_stream_slot *

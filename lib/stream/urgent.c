@@ -153,16 +153,6 @@ static size_t copy(const struct iovec *iov, int n, const struct iovec piece[2],
 	return done;
 }
 
-static int nothing(struct homa_stream *stream, u32 state)
-{
-	int rc;
-
-	if (state & HOMA_STREAM_HAS_END)
-		return 0;
-	rc = homa_stream_failure(stream);
-	return rc ? rc : -EAGAIN;
-}
-
 static ssize_t read_marked(struct homa_stream *stream, const struct iovec *iov,
 			   int n, int peek, bool inlined)
 {
@@ -184,7 +174,7 @@ static ssize_t read_marked(struct homa_stream *stream, const struct iovec *iov,
 	}
 	if (unlikely(locked))
 		homa_stream_unlock(stream, &stream->slot->rx_lock);
-	return most ? (ssize_t)done : nothing(stream, view.state);
+	return most ? (ssize_t)done : homa_stream_nothing(stream, &view);
 }
 
 ssize_t homa_stream_read_stopping(struct homa_stream *stream,
@@ -221,7 +211,7 @@ int homa_stream_give_urgent(struct homa_stream *stream, char *byte, bool peek)
 						 count_of(urgent),
 						 __ATOMIC_RELAXED);
 		} else {
-			rc = nothing(stream, view.state);
+			rc = homa_stream_nothing(stream, &view);
 		}
 	}
 	if (unlikely(locked))
@@ -244,18 +234,6 @@ static int first(const struct iovec *iov, int n, size_t bytes,
 		bytes -= some[i].iov_len;
 	}
 	return i;
-}
-
-static int urge(struct homa_stream *stream, u32 end)
-{
-	struct homa_stream_command command = {
-		.op = HOMA_STREAM_URGENT,
-		.slot = stream->index,
-		.generation = stream->generation,
-		.value = end,
-	};
-
-	return homa_streams_command(stream->ctx, &command);
 }
 
 static u32 written(const struct homa_stream *stream)
@@ -289,11 +267,11 @@ ssize_t homa_stream_write_urgent(struct homa_stream *stream,
 		return room ? 0 : -EAGAIN;
 	/* It is said before the bytes are there: they may leave at once. */
 	from = written(stream);
-	rc = urge(stream, from + (u32)bytes);
+	rc = homa_stream_tell(stream, HOMA_STREAM_URGENT, from + (u32)bytes);
 	if (rc)
 		return rc;
 	rc = homa_stream_write(stream, some, pieces);
 	if (rc > 0 && (size_t)rc < bytes)
-		urge(stream, from + (u32)rc);
+		homa_stream_tell(stream, HOMA_STREAM_URGENT, from + (u32)rc);
 	return rc;
 }

@@ -14,6 +14,7 @@ from netns import eventually
 from ops_tools import snapshot
 from test_cores import dedicated, serves_two_ways
 from test_ops_tcp import unmodified
+from test_tcp_many import PATIENT
 
 pytestmark = [
     needs_homad,
@@ -24,26 +25,6 @@ pytestmark = [
 RULE = {"listen": [5000, 5999], "connect": [5000, 5999]}
 STREAMS = 16
 BYTES = 200_000
-# Echoes whatever comes, over many connections.
-SERVER = """
-import selectors, socket, sys
-listener = socket.create_server(("", int(sys.argv[1])), backlog=64)
-found = selectors.DefaultSelector()
-found.register(listener, selectors.EVENT_READ)
-print("ready", flush=True)
-while True:
-    for key, _ in found.select():
-        if key.fileobj is listener:
-            one, _ = listener.accept()
-            found.register(one, selectors.EVENT_READ)
-            continue
-        data = key.fileobj.recv(65536)
-        if data:
-            key.fileobj.sendall(data)
-        else:
-            found.unregister(key.fileobj)
-            key.fileobj.close()
-"""
 # Sends pieces over many connections in turn, and checks what comes back.
 CLIENT = """
 import hashlib, socket, sys
@@ -79,7 +60,7 @@ Way = Callable[..., list[str]]
 
 def echoes(server: Host, client: Host, way: Way, back: Way, port: int = 5000) -> None:
     """Many connections of `client` by `back` to `server` by `way`, whose bytes come back right."""
-    serving = server.start(way(sys.executable, "-c", SERVER, port))
+    serving = server.start(way(sys.executable, "-c", PATIENT, port))
     assert serving.line() == "ready"
     done = client.run(back(sys.executable, "-c", CLIENT, server.v4, port, STREAMS, BYTES))
     assert done.stdout.strip() == "right", done
@@ -122,7 +103,7 @@ def test_streams__a_program_of_the_second_thread_begins_them_at_the_first() -> N
     """Attachments of Homa alone take turns at the threads; one that begins with streams moves."""
     with dedicated({"scale": False}, tcp_rule=[RULE]) as (a, b):
         first = [
-            a.start(by_homad(sys.executable, "-c", SERVER, port)) for port in (5000, 5001, 5002)
+            a.start(by_homad(sys.executable, "-c", PATIENT, port)) for port in (5000, 5001, 5002)
         ]
         for one in first:
             assert one.line() == "ready"

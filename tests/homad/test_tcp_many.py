@@ -19,11 +19,11 @@ pytestmark = [needs_homad, needs_root]
 
 MANY = BUILD / "tests" / "homad" / "many"
 PORT = 5000
-# A kernel's server that waits for its clients to close.
-PATIENT = f"""
-import resource, selectors, socket
+# An echo server on the port of its argument that waits for its clients to close.
+PATIENT = """
+import resource, selectors, socket, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
-listener = socket.create_server(("", {PORT}), backlog=1024)
+listener = socket.create_server(("", int(sys.argv[1])), backlog=1024)
 listener.setblocking(False)
 found = selectors.DefaultSelector()
 found.register(listener, selectors.EVENT_READ)
@@ -34,9 +34,9 @@ while True:
             one, _ = listener.accept()
             found.register(one, selectors.EVENT_READ)
         else:
-            data = key.fileobj.recv(4096)
+            data = key.fileobj.recv(65536)
             if data:
-                key.fileobj.send(data)
+                key.fileobj.sendall(data)
             else:
                 found.unregister(key.fileobj)
                 key.fileobj.close()
@@ -49,7 +49,7 @@ def with_settings(**tcp: object) -> str:
 
 
 def kernel_server(host: Host) -> Process:
-    server = host.start([sys.executable, "-c", PATIENT])
+    server = host.start([sys.executable, "-c", PATIENT, str(PORT)])
     assert server.line() == "ready"
     return server
 

@@ -13,6 +13,17 @@ static void config(struct pair_config *cfg)
 	cfg->at_once = true;
 }
 
+/* Two hosts with links of 1 Gbit/s. */
+static struct pair_world *paced(void)
+{
+	struct pair_config cfg;
+
+	config(&cfg);
+	cfg.rate_mbps = 1000;
+	cfg.nic_queue_ns = 2000;
+	return pair_world_new(&cfg);
+}
+
 static void run(struct pair_world *w)
 {
 	assert_true(pair_run_while_pending(w, PAIR_S));
@@ -20,14 +31,10 @@ static void run(struct pair_world *w)
 
 static void now__only_single_packets_of_an_idle_link(void **state)
 {
-	struct pair_config cfg;
 	struct pair_world *w;
 
 	(void)state;
-	config(&cfg);
-	cfg.rate_mbps = 1000;
-	cfg.nic_queue_ns = 2000;
-	w = pair_world_new(&cfg);
+	w = paced();
 	/* With the first response goes a control packet: the cutoffs. */
 	pair_rpc(w, 0, 1, 100, 100);
 	run(w);
@@ -49,14 +56,10 @@ static void now__only_single_packets_of_an_idle_link(void **state)
 /* A packet that leaves at once counts on the link's clock as any other. */
 static void now__no_more_than_the_clock_lets_go(void **state)
 {
-	struct pair_config cfg;
 	struct pair_world *w;
 
 	(void)state;
-	config(&cfg);
-	cfg.rate_mbps = 1000;
-	cfg.nic_queue_ns = 2000;
-	w = pair_world_new(&cfg);
+	w = paced();
 	/* 11 us each on the cable; of two packets the clock may be ahead. */
 	pair_rpc(w, 0, 1, 1300, 100);
 	pair_rpc(w, 0, 1, 1300, 100);
@@ -74,15 +77,11 @@ static void now__no_more_than_the_clock_lets_go(void **state)
 
 static void now__a_short_message_does_not_wait_for_the_clock(void **state)
 {
-	struct pair_config cfg;
 	struct pair_world *w;
 	u32 i;
 
 	(void)state;
-	config(&cfg);
-	cfg.rate_mbps = 1000;
-	cfg.nic_queue_ns = 2000;
-	w = pair_world_new(&cfg);
+	w = paced();
 	for (i = 0; i < 3; i++)
 		pair_rpc(w, 0, 1, 1300, 100);
 	for (i = 0; i < 3; i++)

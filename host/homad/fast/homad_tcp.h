@@ -152,6 +152,9 @@ struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
 /** homad_tcp_take() - take the TCP packets out of @n in homad_thread.rx, and work them
  *  off; returns how many are left. */
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n);
+/** homad_tcp_part() - take the TCP packets out of @n in homad_thread.rx, and write them and their
+ *  number, at most HOMAD_BATCH, to @tcp and @num. Returns how many others are left. */
+int homad_tcp_part(struct homad_thread *t, int n, struct nic_rx *tcp, int *num);
 /** homad_tcp_segment() - take in one TCP packet that came by @port. */
 void homad_tcp_segment(struct homad_thread *t, const struct homad_port *port,
 		       const struct nic_rx *pkt);

@@ -104,19 +104,13 @@ bool homad_handed_put(struct homad_handed *h, u32 port, const struct nic_rx *pkt
 int homad_tcp_hand(struct homad_thread *t, struct homad_port *port, int n)
 {
 	struct nic_rx taken[HOMAD_BATCH];
-	int i, homa = 0, num = 0;
+	int i, num, homa = homad_tcp_part(t, n, taken, &num);
 
-	for (i = 0; i < n; i++) {
-		if (t->rx[i].proto != NIC_TCP) {
-			if (homa++ != i)
-				t->rx[homa - 1] = t->rx[i];
-			continue;
-		}
-		if (likely(homad_handed_put(t->handed, port->index, &t->rx[i])))
+	for (i = 0; i < num; i++) {
+		if (likely(homad_handed_put(t->handed, port->index, &taken[i])))
 			t->counters.tcp_handed++;
 		else
 			t->counters.tcp_handed_lost++;
-		taken[num++] = t->rx[i];
 	}
 	if (num)
 		nic_rx_release(port->nic, taken, num);

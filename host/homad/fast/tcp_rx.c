@@ -99,8 +99,7 @@ static void trace_in(struct homad_thread *t, const struct homad_port *port,
 	homad_trace_segment(t, &seg);
 }
 
-/* Takes in a segment, for which the engine has spare memory. */
-static void segment_in(struct homad_thread *t, const struct homad_port *port,
+void homad_tcp_segment(struct homad_thread *t, const struct homad_port *port,
 		       const struct nic_rx *pkt)
 {
 	struct tas_engine *engine = &t->tcp->engine;
@@ -108,6 +107,7 @@ static void segment_in(struct homad_thread *t, const struct homad_port *port,
 	struct tas_pair pair;
 	struct tas_copy copy;
 
+	homad_tcp_refill(t->tcp, engine);
 	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
 	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
 	if (unlikely(t->trace))
@@ -124,29 +124,29 @@ static void segment_in(struct homad_thread *t, const struct homad_port *port,
 		copy_packet(stream, pkt, &copy);
 }
 
-void homad_tcp_segment(struct homad_thread *t, const struct homad_port *port,
-		       const struct nic_rx *pkt)
+int homad_tcp_part(struct homad_thread *t, int n, struct nic_rx *tcp, int *num)
 {
-	homad_tcp_refill(t->tcp, &t->tcp->engine);
-	segment_in(t, port, pkt);
+	int i, homa = 0;
+
+	*num = 0;
+	for (i = 0; i < n; i++) {
+		if (t->rx[i].proto == NIC_TCP)
+			tcp[(*num)++] = t->rx[i];
+		else if (homa++ != i)
+			t->rx[homa - 1] = t->rx[i];
+	}
+	return homa;
 }
 
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)
 {
 	struct homad_tcp *tcp = t->tcp;
-	int i, homa = 0, taken = 0;
+	int i, taken, homa = homad_tcp_part(t, n, tcp->rx, &taken);
 
-	for (i = 0; i < n; i++) {
-		if (t->rx[i].proto == NIC_TCP)
-			tcp->rx[taken++] = t->rx[i];
-		else if (homa++ != i)
-			t->rx[homa - 1] = t->rx[i];
-	}
 	for (i = 0; i < taken; i++) {
 		if (i + 1 < taken)
 			homa_prefetch(tcp->rx[i + 1].data);
-		homad_tcp_refill(tcp, &tcp->engine);
-		segment_in(t, port, &tcp->rx[i]);
+		homad_tcp_segment(t, port, &tcp->rx[i]);
 	}
 	if (taken) {
 		nic_rx_release(port->nic, tcp->rx, taken);
