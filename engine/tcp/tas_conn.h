@@ -202,7 +202,7 @@ struct tas_conn {
 	u32 hash;
 	/* Number of segments that came and were sent, modulo 2^32. Only tools read it. */
 	u32 segs_in, segs_out;
-	/* Number of those segments that had payload. Only tools read it. */
+	/* Number of those segments that had payload. Tools read it, and tas_delack.c @data_in. */
 	u32 data_in, data_out;
 	/* Time at which a segment came last, in ns. In the short form segments with payload
 	 * write only @data_at. */
@@ -286,6 +286,15 @@ struct tas_conn {
 	struct tas_cubic cubic;
 	/* State of pacing and of congestion control by rate. */
 	struct tas_rate rate;
+	/* Time at which the segment came whose ACK last left alone, in ns; 0: none did. */
+	u64 alone_at;
+	/* Value of @data_in at that moment. */
+	u32 alone_in;
+	/* Time that an ACK waits for company here, in ms; 0: the setting delack_ms. */
+	u16 ack_wait_ms;
+	/* Number of ACKs that left alone although an answer came soon after, up to
+	 * TAS_ALONE; see tas_delack.c. */
+	u8 alone;
 	/* Silence before the first keepalive probe, in ms. The host may write it. */
 	u32 keep_idle_ms;
 	/* Time between two keepalive probes, in ms. The host may write it. */

@@ -117,6 +117,7 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 		end = tas_rx_limit(conn);
 	if (!tas_after(end, start)) {
 		engine->metrics.duplicates++;
+		tas_ack_too_late(conn);
 		tas_owe_ack(engine, conn, true);
 		return;
 	}

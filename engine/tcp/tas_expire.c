@@ -114,8 +114,10 @@ static void expire(struct tas_engine *engine, struct tas_conn *conn,
 {
 	switch (timer) {
 	case TAS_TIMER_DELACK:
-		if (conn->f.flags & TAS_F_ACK_LATER)
-			tas_owe_ack(engine, conn, true);
+		if (!(conn->f.flags & TAS_F_ACK_LATER))
+			return;
+		tas_ack_alone(engine, conn);
+		tas_owe_ack(engine, conn, true);
 		return;
 	case TAS_TIMER_RETRANSMIT:
 		retransmit(engine, conn);

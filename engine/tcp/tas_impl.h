@@ -16,12 +16,31 @@
 /* Most bytes in a send buffer, as sequence numbers compare within 2^31. */
 #define TAS_WRITTEN_MOST (1u << 30)
 
+/* Number of ACKs that must have left alone before those of a connection wait longer. */
+#define TAS_ALONE 8u
+
 /* A connection with any of these flags cannot be in the short form (tas_short.c). */
 #define TAS_F_LONG                                                         \
 	((u32)(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED |     \
 	       TAS_F_RECOVERY | TAS_F_LOSS | TAS_F_CORK | TAS_F_PROBE |    \
 	       TAS_F_ALIVE | TAS_F_PACED | TAS_F_WAITS | TAS_F_CWND_FULL | \
 	       TAS_F_URGENT))
+
+/* ---- tas_delack.c ---- */
+
+/* How long an ACK of @conn waits for company, in ns; 0: not at all. */
+static inline u64 tas_ack_wait(const struct tas_engine *engine,
+			       const struct tas_conn *conn)
+{
+	u32 ms = conn->ack_wait_ms;
+
+	return (likely(!ms) ? engine->params.delack_ms : ms) * TAS_MSEC;
+}
+
+/* Learns from an ACK that has waited and leaves alone. */
+void tas_ack_alone(struct tas_engine *engine, struct tas_conn *conn);
+/* Notes that the peer has sent something again, so an ACK may have waited for too long. */
+void tas_ack_too_late(struct tas_conn *conn);
 
 /* ---- tas_short.c ---- */
 

@@ -82,7 +82,7 @@ static void ack_in(struct tas_engine *engine, struct tas_conn *conn,
 static void data_in(struct tas_engine *engine, struct tas_conn *conn, u32 length)
 {
 	struct tas_flow *f = &conn->f;
-	u64 later = engine->params.delack_ms * TAS_MSEC;
+	u64 later = tas_ack_wait(engine, conn);
 
 	conn->data_at = engine->now;
 	f->rcv_nxt += length;

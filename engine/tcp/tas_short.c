@@ -14,11 +14,6 @@
  */
 #include "tas_impl.h"
 
-static u64 delack_ns(const struct tas_engine *engine)
-{
-	return engine->params.delack_ms * TAS_MSEC;
-}
-
 /* Shortest time after which a deadline that is implied may be due, in ns. */
 static u64 horizon(const struct tas_engine *engine, const struct tas_conn *conn)
 {
@@ -26,7 +21,8 @@ static u64 horizon(const struct tas_engine *engine, const struct tas_conn *conn)
 				 engine->params.rto_max_ms) *
 		    TAS_MSEC;
 
-	return homa_min_u64(homa_min_u64(delack_ns(engine), least), conn->rto);
+	return homa_min_u64(homa_min_u64(tas_ack_wait(engine, conn), least),
+			    conn->rto);
 }
 
 /* True if @conn repairs, probes and paces nothing, and has at most one segment under
@@ -67,7 +63,7 @@ u64 tas_deadline(const struct tas_engine *engine, const struct tas_conn *conn,
 	switch (timer) {
 	case TAS_TIMER_DELACK:
 		return conn->f.flags & TAS_F_ACK_LATER ?
-			       conn->owed_at + delack_ns(engine) :
+			       conn->owed_at + tas_ack_wait(engine, conn) :
 			       TAS_NEVER;
 	case TAS_TIMER_RETRANSMIT:
 		return retransmit;
@@ -118,8 +114,8 @@ bool tas_fold(struct tas_engine *engine, struct tas_conn *conn)
 		return false; /* the closed window is to be probed */
 	}
 	if (conn->f.flags & TAS_F_ACK_LATER)
-		conn->owed_at =
-			conn->deadline[TAS_TIMER_DELACK] - delack_ns(engine);
+		conn->owed_at = conn->deadline[TAS_TIMER_DELACK] -
+				tas_ack_wait(engine, conn);
 	tas_follow(conn);
 	conn->f.flags |= TAS_F_SHORT;
 	set_wheel(engine, conn);

@@ -26,7 +26,7 @@ void tas_owe_ack(struct tas_engine *engine, struct tas_conn *conn, bool now)
 	} else if (!(conn->f.flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER))) {
 		conn->f.flags |= TAS_F_ACK_LATER;
 		tas_arm(engine, conn, TAS_TIMER_DELACK,
-			engine->now + engine->params.delack_ms * TAS_MSEC);
+			engine->now + tas_ack_wait(engine, conn));
 	}
 }
 

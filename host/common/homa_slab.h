@@ -20,6 +20,7 @@
  * @chunks: the newest chunk; chunks are linked through their first bytes.
  * @total: how many objects the chunks have room for, up to @limit.
  * @limit: how many objects there may be at most.
+ * @huge: how many chunks the kernel was asked to make of a huge page.
  */
 struct homa_slab {
 	size_t size;
@@ -29,6 +30,7 @@ struct homa_slab {
 	void *chunks;
 	u32 total;
 	u32 limit;
+	u32 huge;
 };
 
 void homa_slab_init(struct homa_slab *slab, size_t size, u32 limit);

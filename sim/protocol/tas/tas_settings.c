@@ -79,6 +79,7 @@ int sim_tas_settle(struct sim_config *cfg, struct tas_engine *engine)
 	 * as the other models do. */
 	bad |= tas_set(engine, "max_segment", 536);
 	bad |= tas_set(engine, "delack_ms", 1);
+	bad |= tas_set(engine, "delack_most_ms", 1);
 	bad |= tas_set(engine, "time_wait_ms", 1);
 	return bad ? -EINVAL : 0;
 }
