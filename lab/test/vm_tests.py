@@ -41,8 +41,9 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
     parts = [
         (name, i, files) for name in ready for i, files in enumerate(python_tests.parts_of("vm"))
     ]
+    asked = _asked(context)
     jobs = [
-        partial(_tests, context, name, names, seconds, i, files, once=name == ready[0])
+        partial(_tests, context, name, names, seconds, i, files, once=name in (ready[0], *asked))
         for name, i, files in parts
     ]
     under = {name: Tally() for name in ready}
@@ -62,11 +63,16 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
     return tally
 
 
+def _asked(context: Context) -> list[str]:
+    """Kernels that notice mistakes and were asked for: they have every test."""
+    wanted = {kernels.DEBUG: context.vm_debug, kernels.KCSAN: context.vm_kcsan}
+    return [name for name, asked in wanted.items() if asked]
+
+
 def _prepare(context: Context, tally: Tally, name: str) -> bool:
     """True if the kernel and homa.ko for it are there; else the tally has the reason."""
     log = context.log(f"vm-prepare-{name}")
-    wanted = {kernels.DEBUG: context.vm_debug, kernels.KCSAN: context.vm_kcsan}
-    build = ["--build"] if wanted.get(name) else []
+    build = ["--build"] if name in _asked(context) else []
     status = process.run(
         [sys.executable, "-m", "lab.vm.prepare", name, *build],
         log,
@@ -98,7 +104,7 @@ def _tests(
     """pytest under one kernel over a part of the files; `once`: also what needs to run under
     one only. Without --vm-debug
     the debug kernel, several times as slow, has the tests that are marked for it; the one with KCSAN
-    is there only if asked for, and has all."""
+    is there only if asked for."""
     env = {
         "HOMA_VM_KERNELS": name,
         "HOMA_VM_ONCE": str(int(once)),
@@ -106,7 +112,7 @@ def _tests(
         "HOMA_VM_ENDS": str(int(context.vm_all or name not in kernels.BETWEEN)),
         "HOMA_VM_LONG": str(int(context.vm_all)),
     }
-    slow = 4 if name == kernels.KCSAN or (name == kernels.DEBUG and context.vm_debug) else 1
+    slow = 20 if name in _asked(context) else 1
     label = f"vm-{name}-{number}"
     return python_tests.pytest(
         context, "vm", names, seconds * slow, label, env, files=files, part=True

@@ -198,7 +198,7 @@ static void check_timeouts(void)
 		API_CHECK(api_now() - begin >= waits[i] * 0.999,
 			  "%f s instead of %f", api_now() - begin, waits[i]);
 	}
-	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, 20000), "%s",
+	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, 200000), "%s",
 		  homa_error(h));
 	serve(&msg);
 	API_CHECK(!homa_receive_id(h, &msg, id, 20000), "%s", homa_error(h));
@@ -227,7 +227,7 @@ static void check_close(void)
 	shared = request(LENGTH, 1, 0);
 	secret = request(LENGTH, 2, HOMA_PRIVATE);
 	for (i = 0; i < 2; i++)
-		API_CHECK(!homa_receive(h, &question, HOMA_RECV_REQUEST, 20000),
+		API_CHECK(!homa_receive(h, &question, HOMA_RECV_REQUEST, 200000),
 			  "%s", homa_error(h));
 	threads[0] = start(blocked, (uintptr_t)&none);
 	threads[1] = start(blocked, (uintptr_t)&none);
@@ -309,7 +309,7 @@ static void check_starved(void)
 	}
 	/* The one that did not fit, and the long one. */
 	for (i = 0; i < 2; i++) {
-		API_CHECK(!homa_receive(h, &copy, HOMA_RECV_REQUEST, 20000),
+		API_CHECK(!homa_receive(h, &copy, HOMA_RECV_REQUEST, 200000),
 			  "%s", homa_error(h));
 		serve(&copy);
 	}
@@ -333,7 +333,7 @@ static void check_pieces(void)
 	API_CHECK(!homa_requestv(h, (struct sockaddr *)&us, sizeof(us), iov,
 				 PIECES, 0, 0, &id),
 		  "%s", homa_error(h));
-	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, 20000), "%s",
+	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, 200000), "%s",
 		  homa_error(h));
 	api_verify(&msg, PIECES, 4);
 	API_CHECK(!homa_replyv(h, &msg, iov, PIECES), "%s", homa_error(h));

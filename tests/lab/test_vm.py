@@ -211,6 +211,8 @@ def test_stage__builds_the_kernel_that_is_asked_for(
     for label, (seconds, env) in tested.items():
         assert env["HOMA_VM_KERNELS"] in label
         assert (seconds > 100) == (env["HOMA_VM_KERNELS"] in built)
+        everything = env["HOMA_VM_KERNELS"] in {"6.1", *built}
+        assert env["HOMA_VM_ONCE"] == str(int(everything)), label
 
 
 # ---- the emulator's command line ----

@@ -23,7 +23,7 @@ long long cgroup_charged(const char *what)
 
 void cgroup_becomes_charged(const char *what, long long low, long long high)
 {
-	double end = now() + 30 * slowness();
+	double end = now() + 30 * patience();
 	long long bytes;
 
 	while ((bytes = cgroup_charged(what)) < low || bytes > high) {

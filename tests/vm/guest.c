@@ -10,9 +10,19 @@
 
 static int number, failed;
 
+static bool memory_is_checked(void)
+{
+	return !access("/sys/kernel/debug/failslab", F_OK);
+}
+
 int slowness(void)
 {
-	return access("/sys/kernel/debug/failslab", F_OK) ? 1 : 4;
+	return memory_is_checked() ? 4 : 1;
+}
+
+int patience(void)
+{
+	return memory_is_checked() ? 20 : 1;
 }
 
 void skip(const char *why)
@@ -38,7 +48,7 @@ static void show(FILE *said, bool as_notes)
 /* Its status as wait() has it, -1 if it did not end. */
 static int run_one(const struct check *check, FILE *said, int seconds)
 {
-	double end = now() + seconds * slowness();
+	double end = now() + seconds * patience();
 	int status;
 	pid_t pid;
 
@@ -108,7 +118,7 @@ int run_checks(const struct check *checks, size_t n, const char *prefix,
 			show(said, true);
 			if (status == -1)
 				printf("# did not end within %d s\n",
-				       seconds * slowness());
+				       seconds * patience());
 			else if (WIFSIGNALED(status))
 				printf("# died of signal %d\n", WTERMSIG(status));
 		}

@@ -30,8 +30,13 @@ struct check {
 int run_checks(const struct check *checks, size_t n, const char *prefix,
 	       int seconds, char **names);
 void print_plan(void);
-/** slowness() - how much more patience this kernel needs: 4 under the debug kernel. */
+/** slowness() - by how much less a check has to do under this kernel: 4 under the debug kernel. */
 int slowness(void);
+/**
+ * patience() - how many times as long a check may take here before it counts as hung: 20 under
+ * the debug kernel, which is emulated, on a machine that may have much else to do.
+ */
+int patience(void);
 /** skip() - the running check cannot be made here. */
 void skip(const char *why) __attribute__((noreturn));
 

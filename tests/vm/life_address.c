@@ -350,7 +350,7 @@ void life_address_many(void)
 void life_device(void)
 {
 	struct sock s = open_sock(family, 0), here, there;
-	double end = now() + 60 * slowness();
+	double end = now() + 60 * patience();
 	struct homa_sendmsg_args args = { 0 };
 	long long before;
 	union address to;

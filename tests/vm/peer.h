@@ -10,7 +10,7 @@
 
 #define PORT 4000		      /* the machine's server socket */
 #define PEER_PORT 5000		      /* a server of ours */
-#define PATIENCE (20000 * slowness()) /* ms, for what must come */
+#define PATIENCE (20000 * patience()) /* ms, for what must come */
 #define UNSCHED 20000u
 
 extern struct sock sv, cl;

@@ -18,7 +18,7 @@ static union address peer;
 static uint64_t refused(struct sock *s, struct sock *t, int port)
 {
 	union address to = address(family, ip, port);
-	double end = now() + 60 * slowness();
+	double end = now() + 60 * patience();
 	long long before = metric("host_rx_refused");
 	uint64_t id;
 
@@ -76,7 +76,7 @@ static void cgroup_in(void)
 
 static void cgroup_out(void)
 {
-	double end = now() + 60 * slowness();
+	double end = now() + 60 * patience();
 	struct sock s, t = open_sock(family, 0);
 	uint64_t id;
 	int prog;

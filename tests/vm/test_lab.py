@@ -16,6 +16,7 @@ import pytest
 
 from lab.test.process import runs
 from lab.vm import Guest, Kernel, Options, VmError, guest, run, wire
+from lab.vm.kernels import BUILT
 from lab.vm.module import ROOT, compile_in
 
 HERE = Path(__file__).parent
@@ -189,6 +190,8 @@ def test_command__says_what_it_says_at_once_and_leaves_nothing(
 
 @pytest.mark.once
 def test_command__files_and_devices(kernel: Kernel, tmp_path: Path) -> None:
+    if kernel.name in BUILT:
+        pytest.skip("a kernel that is built here has no driver of another device")
     (tmp_path / "data" / "deep").mkdir(parents=True)
     (tmp_path / "data/deep/one").write_text("a file in folders\n")
     (tmp_path / "run").write_text("#!/bin/sh\necho started $1\n")

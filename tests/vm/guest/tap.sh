@@ -12,9 +12,9 @@
 N=0
 BAD=0
 PIDS=
-# Limits are for what hangs. The debug kernel is several times as slow as others.
+# Limits are for what hangs. The debug kernel is several times as slow as others, and emulated.
 SLOW=1
-[ -d /sys/kernel/debug/failslab ] && SLOW=4
+[ -d /sys/kernel/debug/failslab ] && SLOW=20
 LIMIT=${LIMIT:-$((200 * SLOW))}
 
 check() {
