@@ -71,6 +71,15 @@ class Found:
         ]
 
 
+def _warmup_note(options: Options) -> str:
+    limits = [options.limit(w) for w in WORKLOADS]
+    times = ", ".join(f"{w.upper()} {x['warmup']}" for w, x in zip(WORKLOADS, limits, strict=True))
+    return (
+        "Before the windows each protocol runs by itself, beginning with the oracle's backlog, until "
+        f"its own has come to its level: {times}."
+    )
+
+
 _GUESS = 0.8  # the load of the paper's other figures
 
 
@@ -113,6 +122,7 @@ def notes_on(options: Options) -> list[str]:
         "judged. A limit without a number: no load that was tried is known to be sustained.",
         "Total is without packets that bring a message nothing new, as in the paper.",
         "Three racks (48 hosts) of the nine, so that windows can be long.",
+        _warmup_note(options),
     ]
     if options.quick:
         notes.append(
