@@ -73,6 +73,7 @@ PACKAGES = (
         "Linux kernel module: their sockets become attachments to homad.",
         (
             "{lib}/libhoma-preload.so*",
+            "{lib}/homa/homa-supervisor",
             "usr/bin/homa-run",
             MANUAL + "7/homa-preload.*",
             MANUAL + "1/homa-run.*",

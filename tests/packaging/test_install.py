@@ -50,7 +50,7 @@ def test_install__everything_is_there(tree: Path, multiarch: str) -> None:
     lib = f"usr/lib/{multiarch}"
     for name in (
         "usr/sbin/homad", "usr/bin/homa-bench", "usr/bin/homa-sim", f"{lib}/libhoma.so.0", f"{lib}/libhoma.so",
-        f"{lib}/libhoma-embedded.so.0", f"{lib}/libhoma-preload.so", f"{lib}/pkgconfig/libhoma.pc",
+        f"{lib}/libhoma-embedded.so.0", f"{lib}/libhoma-preload.so", f"{lib}/homa/homa-supervisor", f"{lib}/pkgconfig/libhoma.pc",
         "usr/include/homa/libhoma.h", "usr/include/homa/compat/homa.h", "usr/share/man/man3/homa_open.3", "usr/share/man/man8/homad.8",
         "usr/share/man/man5/homad.toml.5", "usr/lib/systemd/system/homad.service", "usr/lib/sysusers.d/homa.conf",
         "etc/homa/homad.toml", f"{lib}/wireshark/plugins/homa.lua",

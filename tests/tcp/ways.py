@@ -28,6 +28,7 @@ ACCELERATED = {
     "homad": (True, True),
     "server": (True, False),
     "client": (False, True),
+    "supervisor": (True, True),  # though the library would reach the programs
 }
 # homad's configuration on an accelerated side: TCP is the kernel's unless it says otherwise.
 CONFIG = """
@@ -39,6 +40,7 @@ listen = [10000, 29999]
 connect = [10000, 29999]
 """
 LIBRARY = BUILD / "lib" / "preload" / "libhoma-preload.so"
+SUPERVISOR = BUILD / "lib" / "supervisor" / "homa-supervisor"
 RUN = ROOT / "lib" / "preload" / "homa-run"
 PROGRAMS = BUILD / "tests" / "tcp"
 PATIENCE = 90  # s, for a machine that is busy
@@ -47,10 +49,10 @@ _ports = itertools.count(FIRST_PORT)
 
 
 class Side:
-    """A host; `homad` is None where the kernel's TCP is used."""
+    """A host; `homad` is None where the kernel's TCP is used. `by`: how homa-run reaches programs."""
 
-    def __init__(self, space: Namespace, homad: Homad | None = None) -> None:
-        self.space, self.homad = space, homad
+    def __init__(self, space: Namespace, homad: Homad | None = None, by: str = "auto") -> None:
+        self.space, self.homad, self.by = space, homad, by
         self.v4, self.v6 = space.v4, space.v6
 
     def words(self, argv: Sequence[object]) -> list[str]:
@@ -59,7 +61,10 @@ class Side:
         if not self.homad:
             return plain
         host = Host(self.space, self.homad)
-        return host.words([str(RUN), "--tcp", *plain], HOMA_PRELOAD_LIB=str(LIBRARY))
+        return host.words(
+            [str(RUN), "--tcp", "--by", self.by, *plain],
+            HOMA_PRELOAD_LIB=str(LIBRARY), HOMA_SUPERVISOR=str(SUPERVISOR),
+        )  # fmt: skip
 
     def start(self, argv: Sequence[object]) -> Process:
         return self.space.start(self.words(argv))
@@ -103,8 +108,11 @@ def port() -> int:
 
 
 @contextmanager
-def two_sides(way: str, config: str = CONFIG, mtu: int = 1500) -> Iterator[tuple[Side, Side]]:
+def two_sides(
+    way: str, config: str = CONFIG, mtu: int = 1500, by: str = "auto"
+) -> Iterator[tuple[Side, Side]]:
     """Server and client side, 10.9.0.1 and .2, fd09::1 and ::2, joined by a veth pair."""
+    by = "supervisor" if way == "supervisor" else by
     with ExitStack() as stack:
         net = stack.enter_context(Net())
         sides = []
@@ -113,5 +121,5 @@ def two_sides(way: str, config: str = CONFIG, mtu: int = 1500) -> Iterator[tuple
             if homad:
                 stack.enter_context(finishing(homad))
                 homad.start()
-            sides.append(Side(space, homad))
+            sides.append(Side(space, homad, by))
         yield sides[0], sides[1]
