@@ -34,6 +34,7 @@ module prove_lro_table
     f_info.key.vlan = header;
   end
 
+  logic [1:0] f_step;
   logic f_ready, u_valid, u_bad, done;
   logic [SLOT_BITS-1:0] u_slot, done_slot;
   logic [PIECE_BITS:0] u_pieces;

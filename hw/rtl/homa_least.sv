@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 //
 // How many packets wait in each queue, and which queue has the fewest. Packets are counted when
-// they are given to a queue and when the host says that it has taken one. The answer is that of
-// log2(QUEUES) cycles ago: comparing all queues in one cycle would be too slow.
+// they are given to a queue and when the host says that it has taken one. Both numbers of each queue
+// are in memories of look-up tables, modulo 2^COUNT_BITS; what waits is their difference.
+//
+// The queues are looked at in turn, one in a cycle. One with fewer than the best so far becomes the
+// best. What waits in the best is counted on when it is given a packet, and is found out anew in its
+// own turn. So if nothing changes the answer is right after two rounds and four cycles, and packets
+// that come right behind each other do not meet in one queue while others have as few.
+//
+// For QUEUES cycles after a reset the memories are cleared, and nothing is counted.
 module homa_least #(
     parameter int QUEUES = 16,
     parameter int QUEUE_BITS = 4
@@ -17,36 +24,58 @@ module homa_least #(
 );
   localparam int COUNT_BITS = 10;  // a queue with 1,023 packets is as bad as one with more
 
-  logic [COUNT_BITS-1:0] waiting[QUEUES];
+  logic [COUNT_BITS-1:0] all_given[1 << QUEUE_BITS], all_taken[1 << QUEUE_BITS];
+  logic [QUEUE_BITS-1:0] turn;
+  logic clearing;
 
-  // A tree whose leaves are the queues: node n has the better of nodes 2n and 2n + 1.
-  logic [COUNT_BITS-1:0] count[2*QUEUES];
-  logic [QUEUE_BITS-1:0] queue[2*QUEUES];
+  // ---- counting: what is told is kept first, for the memories are read and written in one cycle ----
 
-  always_comb
-    for (int i = 0; i < QUEUES; i++) begin
-      count[QUEUES+i] = waiting[i];
-      queue[QUEUES+i] = QUEUE_BITS'(i);
-    end
-  assign count[0] = 0;
-  assign queue[0] = 0;
+  logic gives, takes;
+  logic [QUEUE_BITS-1:0] to, from;
+  wire [COUNT_BITS-1:0] given_to = all_given[to], taken_from = all_taken[from];
+  // A host that says more than is true gains nothing but fewer than none.
+  wire full = given_to - all_taken[to] == '1;
+  wire empty = all_given[from] == taken_from;
+  wire both = gives && takes && to == from;
+  wire more = gives && (both || !full);
+  wire less = takes && (both || !empty);
+  wire [QUEUE_BITS-1:0] write_given = clearing ? turn : to;
+  wire [QUEUE_BITS-1:0] write_taken = clearing ? turn : from;
 
-  for (genvar n = 1; n < QUEUES; n++) begin : node
-    wire second = count[2*n+1] < count[2*n];
-    always_ff @(posedge clk) begin
-      count[n] <= rst ? 0 : second ? count[2*n+1] : count[2*n];
-      queue[n] <= rst ? 0 : second ? queue[2*n+1] : queue[2*n];
-    end
+  always_ff @(posedge clk) begin
+    to <= given_queue;
+    from <= taken_queue;
+    gives <= given && !clearing && !rst;
+    takes <= taken && !clearing && !rst;
+    if (more || clearing) all_given[write_given] <= clearing ? '0 : given_to + 1'b1;
+    if (less || clearing) all_taken[write_taken] <= clearing ? '0 : taken_from + 1'b1;
   end
-  assign q_least = queue[1];
 
-  for (genvar i = 0; i < QUEUES; i++) begin : counter
-    wire more = given && given_queue == QUEUE_BITS'(i);
-    wire less = taken && taken_queue == QUEUE_BITS'(i);
-    always_ff @(posedge clk)
-      if (rst) waiting[i] <= 0;
-      else if (more && !less && waiting[i] != '1) waiting[i] <= waiting[i] + 1;
-      // A host that says more than is true gains nothing but fewer than none.
-      else if (less && !more && waiting[i] != 0) waiting[i] <= waiting[i] - 1;
+  // ---- the best ----
+
+  logic [QUEUE_BITS-1:0] looked_at;
+  logic [COUNT_BITS-1:0] waiting, fewest;       // in looked_at; in q_least
+  wire better = looked_at == q_least || waiting < fewest;
+
+  always_ff @(posedge clk) begin
+    looked_at <= turn;
+    waiting <= all_given[turn] - all_taken[turn];
+    if (better) begin
+      q_least <= looked_at;
+      fewest <= waiting;
+    end else if (more && to == q_least && fewest != '1) fewest <= fewest + 1'b1;
+    if (rst) begin
+      turn <= 0;
+      clearing <= 1;
+      looked_at <= 0;
+      waiting <= 0;
+      q_least <= 0;
+      fewest <= 0;
+    end else begin
+      turn <= turn == QUEUE_BITS'(QUEUES - 1) ? '0 : turn + 1'b1;
+      if (turn == QUEUE_BITS'(QUEUES - 1)) clearing <= 0;
+      // What the memories say before they are cleared is nothing.
+      if (clearing) waiting <= 0;
+    end
   end
 endmodule

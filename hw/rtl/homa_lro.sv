@@ -34,6 +34,7 @@ module homa_lro
     output logic [PIECE_BITS:0] m_pieces,  // packets in it; 1: it is as it came
     output logic [13:0] m_seg,             // if more: bytes of the message in each but the last
     output homa_lro_about_t m_about,       // of its first packet; with each beat
+    output logic [31:0] m_hash,            // the same: as homa_rss_hash says
 
     output logic l_valid,                  // once for each packet of a unit with several
     input logic l_ready,
@@ -50,7 +51,7 @@ module homa_lro
   logic [WIDTH/8-1:0] p_keep;
   homa_meta_t p_meta, p_early;
 
-  homa_parser #(.WIDTH(WIDTH)) parser (
+  homa_parser #(.WIDTH(WIDTH), .CONTROL(0)) parser (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_keep, .s_last,
       .m_valid(p_valid), .m_ready(p_ready), .m_data(p_data), .m_keep(p_keep), .m_last(p_last),
       .m_bad(p_bad), .m_meta_valid(p_meta_valid), .m_meta(p_meta), .m_early(p_early));
@@ -88,58 +89,41 @@ module homa_lro
 
   // ---- what is said of a frame: beside its first page, which is the unit's if it begins one ----
 
-  // The hash is there two cycles after meta has moved, and f_valid one cycle after the last beat has.
-  // So what is said of a frame is put together a cycle after f_valid. The hash of the frame behind it
-  // is there in the next cycle, if that frame has one beat.
   localparam int ARRIVAL_BITS = 4;         // the parser and the store have eleven of them, at most
   logic [47:0] arrivals[1 << ARRIVAL_BITS];
   homa_lro_about_t abouts[1 << PAGES_BITS];
-  homa_lro_about_t said, late_said, about, r_about;
-  logic [PAGES_BITS-1:0] late_page;
-  logic late_valid;
+  homa_lro_about_t about, r_about;
   logic [ARRIVAL_BITS-1:0] arrival_in, arrival_out;
-  logic begins, homa, hash_adds;
-  logic [31:0] hash;
+  logic begins, starts, undecoded;
   wire [7:0] kind = p_meta.hdr[HDR_BITS-8-8*COMMON_TYPE_AT+:8];
 
-  homa_rss_hash rss_hash (
-      .clk, .adv({hash_adds, meta_moves, p_ready || !p_valid}), .s_early(p_early), .q_homa(homa),
-      .q_hash(hash));
-
   always_comb begin
-    about = late_said;
     about.arrived = arrivals[arrival_out];
-    about.hash = hash;
+    about.class_ = judged.key.class_;
+    about.at = judged.at;
+    about.homa = judged.rpc;
+    about.first = starts;
+    about.undecoded = undecoded;
   end
 
   always_ff @(posedge clk) begin
-    hash_adds <= meta_moves;
     if (meta_moves) begin
-      said.arrived <= 0;  // that and the hash are known later
-      said.hash <= 0;
-      said.class_ <= p_meta.class_;
-      said.at <= p_meta.at;
-      said.homa <= homa;
-      said.first <= p_meta.error == WIRE_OK && p_meta.offset == 0 && kind == TYPE_DATA;
-      said.undecoded <= p_meta.class_ >= CLASS_HOMA && p_meta.error != WIRE_OK;
+      starts <= p_meta.error == WIRE_OK && p_meta.offset == 0 && kind == TYPE_DATA;
+      undecoded <= p_meta.class_ >= CLASS_HOMA && p_meta.error != WIRE_OK;
     end
-    late_said <= said;
-    late_page <= f_page;
     if (s_valid && s_ready && begins) arrivals[arrival_in] <= now;
-    if (late_valid) abouts[late_page] <= about;
+    if (f_valid) abouts[f_page] <= about;
     if (r_on) r_about <= abouts[r_page];
     if (rst) begin
       begins <= 1;
       arrival_in <= 0;
       arrival_out <= 0;
-      late_valid <= 0;
     end else begin
-      late_valid <= f_valid;
       if (s_valid && s_ready) begin
         begins <= s_last;
         if (begins) arrival_in <= arrival_in + 1;
       end
-      if (late_valid) arrival_out <= arrival_out + 1;
+      if (f_valid) arrival_out <= arrival_out + 1;
     end
   end
 
@@ -178,6 +162,26 @@ module homa_lro
     end
   end
 
+  // ---- the hash: made while the table looks at the frame, and kept as what is said of it ----
+
+  // A frame that passes at once is read in the third cycle after it was taken, and its hash in the
+  // one after that. Between two frames that are taken are four cycles.
+  logic [31:0] hashes[1 << PAGES_BITS];
+  logic [31:0] hash, r_hash;
+  logic [1:0] w_step;
+  logic [PAGES_BITS-1:0] hash_page, h_page;
+  logic [2:0] hash_comes;                  // in one, two, three cycles
+  logic h_on;
+
+  homa_lro_hash lro_hash (.clk, .step(w_step), .info(w_info), .q_hash(hash));
+
+  always_ff @(posedge clk) begin
+    hash_comes <= rst ? 3'd0 : {hash_comes[1:0], w_valid && w_ready};
+    if (w_valid && w_ready) hash_page <= w_page;
+    if (hash_comes[2]) hashes[hash_page] <= hash;
+    if (h_on) r_hash <= hashes[h_page];
+  end
+
   // ---- units ----
 
   logic u_valid, u_ready, u_bad, done;
@@ -192,16 +196,16 @@ module homa_lro
 
   homa_lro_table #(.PAGES_BITS(PAGES_BITS)) table_ (
       .clk, .rst, .on, .limit, .patience, .low,
-      .f_valid(w_valid), .f_ready(w_ready), .f_page(w_page), .f_info(w_info),
+      .f_valid(w_valid), .f_ready(w_ready), .f_step(w_step), .f_page(w_page), .f_info(w_info),
       .u_valid, .u_ready, .u_slot, .u_pieces, .u_page, .u_bytes, .u_bad, .u_at, .u_seg, .done,
       .done_slot, .p_slot, .p_number, .p_page, .p_offset, .p_length, .event_(table_event));
 
   homa_lro_emit #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) emit (
       .clk, .rst, .u_valid, .u_ready, .u_slot, .u_pieces, .u_page, .u_bytes, .u_bad, .u_at,
       .u_seg, .done, .done_slot, .p_slot, .p_number, .p_page, .p_offset, .p_length, .r_on, .r_page,
-      .r_beat, .r_data, .r_about, .n_page, .n_next, .give, .give_page, .m_valid, .m_ready, .m_data,
-      .m_keep, .m_last, .m_bad, .m_pieces, .m_seg, .m_about, .l_valid, .l_ready, .l_offset,
-      .l_length, .l_last);
+      .r_beat, .r_data, .r_about, .h_on, .h_page, .r_hash, .n_page, .n_next, .give, .give_page,
+      .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad, .m_pieces, .m_seg, .m_about, .m_hash,
+      .l_valid, .l_ready, .l_offset, .l_length, .l_last);
 
   always_comb begin
     events = table_event;

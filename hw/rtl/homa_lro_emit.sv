@@ -40,6 +40,9 @@ module homa_lro_emit
     output logic [$clog2(2048/WIDTH)-1:0] r_beat,
     input logic [WIDTH-1:0] r_data,
     input homa_lro_about_t r_about,         // of the frame whose first page that is
+    output logic h_on,                      // the hash of the frame with this first page
+    output logic [PAGES_BITS-1:0] h_page,
+    input logic [31:0] r_hash,              // a cycle later, until the next one is asked for
     output logic [PAGES_BITS-1:0] n_page,
     input logic [PAGES_BITS-1:0] n_next,
     output logic give,
@@ -54,6 +57,7 @@ module homa_lro_emit
     output logic [PIECE_BITS:0] m_pieces,   // packets in the unit; with each beat
     output logic [13:0] m_seg,              // bytes of the message in each but the last; the same
     output homa_lro_about_t m_about,        // of its first packet; the same
+    output logic [31:0] m_hash,             // the same
 
     output logic l_valid,                   // the list: a packet of a unit with several
     input logic l_ready,
@@ -245,6 +249,7 @@ module homa_lro_emit
   step_t q, a;
   join_t b;
   homa_lro_about_t a_about, b_about;
+  logic [31:0] b_hash;
   logic [WIDTH-1:0] a_data, turned, b_data, kept, joined;
 
   always_comb begin
@@ -268,7 +273,11 @@ module homa_lro_emit
       b_valid <= a_valid;
       m_valid <= b_valid && b.emit;
     end
+    // The hash comes later than what else is said, so it is asked for a cycle later. It must not wait
+    // for what is behind, for the page may be another frame's by then.
+    h_on <= run && step.begins;
     if (adv) begin
+      h_page <= page;
       q <= step;
       // The memory's output is late in its cycle, so nothing is done with it in the same.
       a <= q;
@@ -276,8 +285,13 @@ module homa_lro_emit
       a_about <= r_about;
       b <= a.then_;
       b_data <= turned;
-      if (a.begins) b_about <= a_about;
+      // Between the first beats of two units is a cycle without one, so r_hash is still this one's.
+      if (a.begins) begin
+        b_about <= a_about;
+        b_hash <= r_hash;
+      end
       m_about <= b_about;
+      m_hash <= b_hash;
       if (b_valid) kept <= b.emit ? b_data : joined;
       m_data <= joined;
       for (int i = 0; i < BYTES; i++) m_keep[i] <= !b.last || (LOG + 1)'(i) < b.count;

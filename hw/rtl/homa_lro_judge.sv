@@ -72,6 +72,7 @@ module homa_lro_judge
     if (adv) begin
       q_info.bytes <= 0;
       q_info.bad <= 0;
+      q_info.rpc <= homa;
       q_info.homa <= homa;
       q_info.merges <= homa && carried && plain && right && data && s_meta.error == WIRE_OK &&
                        {15'd0, length} != s_meta.length && length < 17'(LONGEST);
@@ -88,7 +89,8 @@ module homa_lro_judge
       q_info.key.src <= s_meta.l3.src;
       q_info.key.dst <= s_meta.l3.dst;
       q_info.key.class_ <= s_meta.class_;
-      q_info.key.out_ports <= udp ? {s_meta.out_sport, s_meta.out_dport} : 32'd0;
+      q_info.key.out_ports <= udp || s_meta.class_ == CLASS_PORTS
+                                  ? {s_meta.out_sport, s_meta.out_dport} : 32'd0;
       q_info.key.ports <= ports;
       q_info.key.hdr <= s_meta.hdr[HDR_BITS-8*SKIP+:352];
     end

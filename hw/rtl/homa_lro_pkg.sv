@@ -27,7 +27,7 @@ package homa_lro_pkg;
     logic [127:0] src;
     logic [127:0] dst;
     logic [2:0] class_;
-    logic [31:0] out_ports;  // UDP's; 0 without
+    logic [31:0] out_ports;  // UDP's, and of what is CLASS_PORTS; 0 without
     logic [31:0] ports;
     logic [351:0] hdr;       // bytes 8 to 51 of the Homa header
   } homa_lro_key_t;
@@ -36,7 +36,8 @@ package homa_lro_pkg;
   typedef struct packed {
     logic [13:0] bytes;      // that are in memory
     logic bad;               // m_bad, or it was longer than LONGEST
-    logic homa;              // it has an RPC
+    logic rpc;               // it has an RPC, if what it says is true
+    logic homa;              // the same, and it is true
     logic merges;            // it may be one of several packets of a unit
     logic ends;              // it has the last byte of its message
     logic [15:0] digest;     // of the RPC: alike for all of its packets of one direction
@@ -50,7 +51,6 @@ package homa_lro_pkg;
   // scaling does. It stands in a memory beside the frame's first page.
   typedef struct packed {
     logic [47:0] arrived;    // when
-    logic [31:0] hash;       // as homa_rss_hash says
     logic [2:0] class_;      // CLASS_*
     logic [7:0] at;          // as in homa_meta_t
     logic homa;              // it has an RPC

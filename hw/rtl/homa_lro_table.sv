@@ -31,8 +31,11 @@ module homa_lro_table
 
     input logic f_valid,
     output logic f_ready,
+    output logic [1:0] f_step,            // of the four in which a frame is looked at
     input logic [PAGES_BITS-1:0] f_page,
-    input homa_lro_info_t f_info,
+    /* verilator lint_off UNUSEDSIGNAL */
+    input homa_lro_info_t f_info,         // not all of it matters here
+    /* verilator lint_on UNUSEDSIGNAL */
 
     output logic u_valid,                 // the next unit to leave
     input logic u_ready,
@@ -83,7 +86,9 @@ module homa_lro_table
   logic [15:0] slot_since[SLOTS];
   unit_t units[SLOTS];
   logic [16:0] fills[SLOTS];              // bytes of the unit
-  homa_lro_key_t keys[SLOTS];
+  // In block RAM, whose output is late in its cycle: `key` has it a cycle later.
+  (* ram_style = "block" *) homa_lro_key_t keys[SLOTS];
+  homa_lro_key_t found_key;
   logic [PIECE-1:0] pieces[SLOTS*PIECES];
 
   // ---- which slots matter ----
@@ -111,6 +116,7 @@ module homa_lro_table
     for (int i = 0; i < SLOTS; i++) if (bit_[i]) number_of |= SLOT_BITS'(i);
   endfunction
   wire [SLOT_BITS-1:0] found = number_of(own_bit);
+  wire [SLOT_BITS-1:0] finds = number_of(alike & is_open);  // that in the cycle before
 
   // The open slot from the hand on, which goes round: roughly the oldest. It is known two cycles
   // late; whoever closes it looks whether it is open, or no slot has changed in the meantime.
@@ -179,6 +185,7 @@ module homa_lro_table
   end
 
   assign f_ready = append || enter || fast;
+  assign f_step = state;
 
   always_comb begin
     why = EVENT_URGENT;
@@ -243,11 +250,12 @@ module homa_lro_table
     own_bit <= alike & is_open;
     any_alike <= |alike;
     more <= {1'b0, f_info.length} + 15'd4;
+    found_key <= keys[finds];
     if (state == LOOK) begin
       mine <= |own_bit;
       waits <= any_alike;
       own <= found;
-      key <= keys[found];
+      key <= found_key;
       unit <= units[found];
       fill <= fills[found];
       space <= {2'b00, limit} - {3'd0, more};

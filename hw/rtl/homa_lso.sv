@@ -74,24 +74,35 @@ module homa_lso
   end
 
   /* verilator lint_off PINCONNECTEMPTY */
-  homa_parser #(.WIDTH(WIDTH)) parser (
+  homa_parser #(.WIDTH(WIDTH), .CONTROL(0)) parser (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_keep, .s_last,
       .m_valid(p_valid), .m_ready(p_ready), .m_data(p_data), .m_keep(p_keep), .m_last(p_last),
       .m_bad(p_bad), .m_meta_valid(p_meta_valid), .m_meta(p_meta), .m_early());
   /* verilator lint_on PINCONNECTEMPTY */
 
-  // A register between the parser, all of whose stages move together, and what is behind it.
-  localparam int BEAT = WIDTH + BYTES + 3 + NOTE + $bits(homa_meta_t);
+  // A register between the parser, all of whose stages move together, and what is behind it. Meta
+  // has one place only: a beat with the next one waits until the beat with this one has left.
+  localparam int BEAT = WIDTH + BYTES + 3 + NOTE;
+  logic room, meta_waits, enters;
+  assign p_ready = room && !(p_meta_valid && meta_waits);
+  assign enters = p_valid && p_ready;
   logic k_valid, k_ready, k_last, k_bad, k_meta_valid;
   logic [WIDTH-1:0] k_data;
   logic [BYTES-1:0] k_keep;
   logic [NOTE-1:0] k_note;
   homa_meta_t k_meta;
   homa_skid #(.BITS(BEAT)) skid (
-      .clk, .rst, .s_valid(p_valid), .s_ready(p_ready),
-      .s_data({p_data, p_keep, p_last, p_bad, p_meta_valid, note, p_meta}),
+      .clk, .rst, .s_valid(enters), .s_ready(room),
+      .s_data({p_data, p_keep, p_last, p_bad, p_meta_valid, note}),
       .m_valid(k_valid), .m_ready(k_ready),
-      .m_data({k_data, k_keep, k_last, k_bad, k_meta_valid, k_note, k_meta}));
+      .m_data({k_data, k_keep, k_last, k_bad, k_meta_valid, k_note}));
+
+  always_ff @(posedge clk) begin
+    if (enters && p_meta_valid) k_meta <= p_meta;
+    if (rst) meta_waits <= 0;
+    else if (enters && p_meta_valid) meta_waits <= 1;
+    else if (k_valid && k_ready && k_meta_valid) meta_waits <= 0;
+  end
 
   // ---- segments ----
 

@@ -66,5 +66,17 @@ package homa_nic_pkg;
     logic [8*HDR_BYTES-1:0] hdr;  // the header as it stands there, first byte highest
   } homa_meta_t;
 
+  // The key of receive side scaling: Microsoft's, which everybody's tests use. First byte highest.
+  localparam logic [319:0] HASH_KEY =
+      320'h6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa;
+
+  // What a byte of what is hashed adds to the hash of Toeplitz, if `begin_` bits come before it: bit
+  // i of all adds the 32 bits of the key from bit i on, counted from the first one.
+  function automatic logic [31:0] hash_product(input logic [319:0] key, input logic [7:0] value,
+                                               input int begin_);
+    hash_product = 0;
+    for (int i = 0; i < 8; i++) if (value[7-i]) hash_product ^= key[319-begin_-i-:32];
+  endfunction
+
 endpackage
 /* verilator lint_on UNUSEDPARAM */

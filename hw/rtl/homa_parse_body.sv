@@ -11,7 +11,8 @@ module homa_parse_body
   import homa_nic_pkg::*;
   import homa_wire_pkg::*;
 #(
-    parameter int WIDTH = 512
+    parameter int WIDTH = 512,
+    parameter bit CONTROL = 1    // offset and length are those of GRANT and RESEND, too
 ) (
     input logic clk,
     input logic rst,
@@ -251,7 +252,7 @@ module homa_parse_body
           q_meta.offset <= offset;
           q_meta.ends <= !d_room[32] && offset == d_room[31:0];
           if (d_beyond) q_meta.incoming <= d_meta.length;
-        end else begin
+        end else if (CONTROL) begin
           q_meta.offset <= d_ctrl_offset;
           // A START_MSG has its length where a RESEND has its offset.
           if (d_meta.hdr_len == RESEND_LEN[7:0]) q_meta.length <= d_ctrl_length;

@@ -11,7 +11,9 @@
 module homa_parser
   import homa_nic_pkg::*;
 #(
-    parameter int WIDTH = 512
+    parameter int WIDTH = 512,
+    // Of packets that are not DATA offset and length are said, too. Nothing else depends on it.
+    parameter bit CONTROL = 1
 ) (
     input logic clk,
     input logic rst,
@@ -111,7 +113,7 @@ module homa_parser
       .q_udp_length(b_udp_length),
       .q_no_sum(b_no_sum));
 
-  homa_parse_body #(.WIDTH(WIDTH)) body (
+  homa_parse_body #(.WIDTH(WIDTH), .CONTROL(CONTROL)) body (
       .clk, .rst, .adv,
       .in_valid(b_valid), .in_data(b_data), .in_keep(b_keep), .in_last(b_last),
       .in_first(b_first), .in_begin(b_begin), .in_since(b_since), .in_l3(b_l3),

@@ -67,12 +67,14 @@ module homa_receive
   logic [PIECE_BITS:0] u_pieces;
   logic [13:0] u_seg;
   homa_lro_about_t u_about;
+  logic [31:0] u_hash;
 
   homa_lro #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) lro (
       .clk, .rst, .on(lro_on), .limit(lro_limit), .patience(lro_patience),
       .s_valid, .s_ready, .s_data, .s_keep, .s_last, .now,
       .m_valid(u_valid), .m_ready(u_ready), .m_data(u_data), .m_keep(u_keep), .m_last(u_last),
       .m_bad(u_bad), .m_pieces(u_pieces), .m_seg(u_seg), .m_about(u_about),
+      .m_hash(u_hash),
       .l_valid, .l_ready, .l_offset, .l_length, .l_last, .events(lro_events));
 
   // ---- its queue ----
@@ -91,7 +93,7 @@ module homa_receive
       .s_bad(u_bad),
       .s_side({u_about.arrived, u_about.class_, u_about.at, u_about.undecoded, u_pieces, u_seg}),
       .s_meta_valid(begins), .s_homa(u_about.homa), .s_first(u_about.first),
-      .s_hash(u_about.hash),
+      .s_hash(u_hash),
       .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad,
       .m_side({m_time, m_class, m_at, undecoded_here, m_pieces, m_seg}),
       .m_meta_valid(m_begins), .m_queue, .m_hash, .placed);

@@ -72,6 +72,7 @@ module homa_registers
   // ---- writes ----
 
   logic [31:0] control, tick_cycles, tick_left;
+  logic tick_begins;               // with the number of cycles that was just set
 
   function automatic logic in_range(input logic [31:0] value, input logic [31:0] least,
                                   input logic [31:0] most);
@@ -126,12 +127,10 @@ module homa_registers
   assign pace_on = control[CONTROL_PACE];
 
   always_ff @(posedge clk) begin
-    rss_tick <= 0;
-    if (rst || (write && write_at == RSS_TICK_AT)) tick_left <= 0;
-    else if (tick_left + 1 >= tick_cycles) begin
-      tick_left <= 0;
-      rss_tick <= 1;
-    end else tick_left <= tick_left + 1;
+    tick_begins <= rst || (write && write_at == RSS_TICK_AT);
+    if (tick_begins || tick_left == 1) tick_left <= tick_cycles;
+    else tick_left <= tick_left - 1;
+    rss_tick <= !rst && !tick_begins && tick_left == 1;
   end
 
   // ---- the indirection table: a copy, for those who read it ----

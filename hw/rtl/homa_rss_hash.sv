@@ -6,9 +6,7 @@
 module homa_rss_hash
   import homa_nic_pkg::*;
 #(
-    // Microsoft's, which everybody's tests use.
-    parameter logic [319:0] KEY =
-        320'h6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa
+    parameter logic [319:0] KEY = HASH_KEY
 ) (
     input logic clk,
     input logic [2:0] adv,        // s_early is about to become meta; meta moves; what follows it does

@@ -5,8 +5,8 @@
 // whoever stands behind must have room for what is in it.
 //
 //   1  the two beats of the frame are turned by a large step, the header's beat is read
-//   2  they are turned by what is left, the header's fields are replaced
-//   3  each byte is the header's or the message's
+//   2  they are turned by a smaller one, the header's fields are replaced
+//   3  each byte is the header's, or the message's, of which it is the byte here or that behind it
 module homa_segment_build #(
     parameter int WIDTH = 512
 ) (
@@ -43,10 +43,12 @@ module homa_segment_build #(
 );
   localparam int BYTES = WIDTH / 8;
   localparam int LOG = $clog2(BYTES);
-  // Bits of s_turn that are for the second step. A look-up table chooses one of four bits, so steps of
-  // four and two bits of s_turn take one for each bit less than two steps of three.
-  localparam int FINE = LOG > 4 ? 2 : 1;
-  localparam int WIDE = WIDTH + 8 * ((1 << FINE) - 1);
+  // Bits of s_turn that are for the second and third step, and for the third. A look-up table
+  // chooses one of four bits, and also one of two or the header's.
+  localparam int LATE = 1;
+  localparam int LATER = LOG > 3 ? 3 : 1;
+  localparam int WIDE = WIDTH + 8 * ((1 << LATER) - 1);
+  localparam int NARROW = WIDTH + 8 * ((1 << LATE) - 1);
 
   // What belongs to a beat and changes no more on the way.
   typedef struct packed {
@@ -59,9 +61,11 @@ module homa_segment_build #(
   } beat_t;
 
   beat_t one, two;
-  logic [WIDTH-1:0] raw, header, changed, bytes;
+  logic [WIDTH-1:0] raw, header, changed;
   logic [WIDE-1:0] turned;
-  logic [FINE-1:0] fine;
+  logic [LATER-1:0] later;
+  logic [NARROW-1:0] bytes;
+  logic late;
   logic replace;
   logic [7:0] ip, homa;
 
@@ -72,22 +76,24 @@ module homa_segment_build #(
   always_ff @(posedge clk) begin
     one <= {s_valid, s_last, s_abort, s_keep, s_whole, s_head};
     raw <= s_raw;
-    turned <= WIDE'(s_pair >> {s_turn[LOG-1:FINE], {(FINE + 3) {1'b0}}});
-    fine <= s_turn[FINE-1:0];
+    turned <= WIDE'(s_pair >> {s_turn[LOG-1:LATER], {(LATER + 3) {1'b0}}});
+    later <= s_turn[LATER-1:0];
     replace <= s_replace;
     ip <= s_ip;
     homa <= s_homa;
 
     two <= one;
     header <= replace ? changed : raw;
-    bytes <= WIDTH'(turned >> {fine, 3'd0});
+    bytes <= NARROW'(turned >> {later & ~LATER'(1), 3'd0});
+    late <= later[0];
 
     m_valid <= two.valid;
     m_last <= two.last;
     m_abort <= two.undo;
     m_keep <= two.keep;
     for (int i = 0; i < BYTES; i++)
-      m_data[8*i+:8] <= two.whole || LOG'(i) < two.head ? header[8*i+:8] : bytes[8*i+:8];
+      m_data[8*i+:8] <= two.whole || LOG'(i) < two.head ? header[8*i+:8]
+                      : late ? bytes[8*i+8+:8] : bytes[8*i+:8];
 
     if (rst) begin
       {one.valid, one.undo, two.valid, two.undo} <= 0;

@@ -33,20 +33,41 @@ module homa_segment_head #(
     of_homa = (HALVES + 1 + number) % 2 == lane % 2;
   endfunction
 
-  for (genvar i = 0; i < HALVES; i++) begin : lane
-    logic [15:0] value;
-    always_comb begin
-      value = {in_data[16*i+:8], in_data[16*i+8+:8]};
-      if (of_ip(1, i) && v4 && in_ip == 8'(1 - i)) value = ip_length;
-      if (of_ip(2, i) && in_ip == 8'(2 - i)) value = v4 ? ip_id : ip_length;
-      if (of_ip(5, i) && v4 && in_ip == 8'(5 - i)) value = ip_checksum;
-      if (of_homa(-2, i) && udp && in_homa == 8'(-2 - i)) value = udp_length;
-      if (of_homa(-1, i) && udp && in_homa == 8'(-1 - i)) value = 0;
-      if (of_homa(SEQUENCE, i) && in_homa == 8'(SEQUENCE - i)) value = offset[31:16];
-      if (of_homa(SEG_OFFSET, i) && in_homa == 8'(SEG_OFFSET - i)) value = offset[31:16];
-      if (of_homa(SEQUENCE + 1, i) && in_homa == 8'(SEQUENCE + 1 - i)) value = offset[15:0];
-      if (of_homa(SEG_OFFSET + 1, i) && in_homa == 8'(SEG_OFFSET + 1 - i)) value = offset[15:0];
+  // Lanes that never have two fields in one beat share what is put there: in a beat of four halfwords
+  // those of one parity, for no two fields of one parity are neighbours.
+  localparam int GROUPS = HALVES > 4 ? HALVES : 2;
+  logic [HALVES-1:0] is_length, is_id, is_checksum, is_udp, is_zero, is_high, is_low, is_field;
+  always_comb
+    for (int i = 0; i < HALVES; i++) begin
+      is_length[i] = (of_ip(1, i) && v4 && in_ip == 8'(1 - i)) ||
+                     (of_ip(2, i) && !v4 && in_ip == 8'(2 - i));
+      is_id[i] = of_ip(2, i) && v4 && in_ip == 8'(2 - i);
+      is_checksum[i] = of_ip(5, i) && v4 && in_ip == 8'(5 - i);
+      is_udp[i] = of_homa(-2, i) && udp && in_homa == 8'(-2 - i);
+      is_zero[i] = of_homa(-1, i) && udp && in_homa == 8'(-1 - i);
+      is_high[i] = (of_homa(SEQUENCE, i) && in_homa == 8'(SEQUENCE - i)) ||
+                   (of_homa(SEG_OFFSET, i) && in_homa == 8'(SEG_OFFSET - i));
+      is_low[i] = (of_homa(SEQUENCE + 1, i) && in_homa == 8'(SEQUENCE + 1 - i)) ||
+                  (of_homa(SEG_OFFSET + 1, i) && in_homa == 8'(SEG_OFFSET + 1 - i));
+      is_field[i] = is_length[i] || is_id[i] || is_checksum[i] || is_udp[i] || is_zero[i] ||
+                    is_high[i] || is_low[i];
     end
-    assign out_data[16*i+:16] = {value[7:0], value[15:8]};
+
+  logic [GROUPS-1:0][15:0] field;
+  always_comb begin
+    field = 0;
+    for (int i = 0; i < HALVES; i++) begin
+      if (is_length[i]) field[i%GROUPS] |= ip_length;
+      if (is_id[i]) field[i%GROUPS] |= ip_id;
+      if (is_checksum[i]) field[i%GROUPS] |= ip_checksum;
+      if (is_udp[i]) field[i%GROUPS] |= udp_length;
+      if (is_high[i]) field[i%GROUPS] |= offset[31:16];
+      if (is_low[i]) field[i%GROUPS] |= offset[15:0];
+    end
+  end
+
+  for (genvar i = 0; i < HALVES; i++) begin : lane
+    assign out_data[16*i+:16] = is_field[i] ? {field[i%GROUPS][7:0], field[i%GROUPS][15:8]}
+                                            : in_data[16*i+:16];
   end
 endmodule

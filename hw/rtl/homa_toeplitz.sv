@@ -4,7 +4,9 @@
 // parameter, so what each value of a byte adds is a constant: a table of 256 words for each of the
 // 36 bytes, in block RAM. The hash is the exclusive or of what the tables say. Their outputs are
 // late in the cycle, so they go into registers before they are added.
-module homa_toeplitz #(
+module homa_toeplitz
+  import homa_nic_pkg::*;
+#(
     parameter logic [319:0] KEY = 0  // first byte highest
 ) (
     input logic clk,
@@ -14,19 +16,15 @@ module homa_toeplitz #(
 );
   localparam int NUMBER = 36;  // bytes
 
-  // Bit i of the tuple, counted from the first one, adds the 32 bits of the key from bit i on.
-  function automatic logic [31:0] product(input logic [7:0] value, input int begin_);
-    product = 0;
-    for (int i = 0; i < 8; i++) if (value[7-i]) product ^= KEY[319-begin_-i-:32];
-  endfunction
-
   logic [31:0] part[NUMBER];
   logic [31:0] sum;
 
   for (genvar n = 0; n < NUMBER; n++) begin : piece
     (* ram_style = "block" *) logic [31:0] products[256];
     logic [31:0] found;
-    initial for (int value = 0; value < 256; value++) products[value] = product(8'(value), 8 * n);
+    initial
+      for (int value = 0; value < 256; value++)
+        products[value] = hash_product(KEY, 8'(value), 8 * n);
     always_ff @(posedge clk) begin
       if (adv[0]) found <= products[in_tuple[287-8*n-:8]];
       if (adv[1]) part[n] <= found;

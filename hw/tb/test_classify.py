@@ -21,9 +21,9 @@ FRAMES = int(os.environ.get("HW_FRAMES", "1000"))
 SEED = int(os.environ.get("HW_SEED", "1"))
 QUEUES = 16
 PATIENCE = 20_000
-# Cycles in which the answer about the shortest queue may be behind: four to compare all, two to
-# count.
-BEHIND = 6
+# Cycles in which the answer about the shortest queue may be behind: a round to count the best anew,
+# one to look at all others, four to count.
+BEHIND = 2 * QUEUES + 4
 TICKS_KEPT = 2
 
 

@@ -42,7 +42,10 @@ _LSO = (
     *("homa_skid", "homa_segment_head", "homa_segment", "homa_segment_build"),
     *("homa_frame_fifo", "homa_turns"),
 )
-_LRO = ("homa_lro_pkg", "homa_lro_judge", "homa_lro_store", "homa_lro_table", "homa_lro_emit")
+_LRO = (
+    *("homa_lro_pkg", "homa_lro_judge", "homa_lro_store", "homa_lro_table", "homa_lro_hash"),
+    "homa_lro_emit",
+)
 _GRANT = ("homa_grant_pkg", "homa_grant_queue", "homa_grant_slots", "homa_grant_window")
 _NIC = (
     *("homa_lso", "homa_lro", "homa_receive", "homa_clock"),
@@ -55,7 +58,7 @@ BLOCKS = {
         Block("homa_parser", _PARSER[:-1], ("test_parser", "test_vectors")),
         Block("homa_classify", (*_PARSER, *_HASH, *_RSS), ("test_classify",)),
         Block("homa_lso", (*_PARSER, *_LSO), ("test_lso",)),
-        Block("homa_lro", (*_PARSER, *_HASH, *_LRO), ("test_lro",)),
+        Block("homa_lro", (*_PARSER, *_LRO), ("test_lro",)),
         Block("homa_pace", (), ("test_pace",)),
         Block(
             "homa_grant_queue",
@@ -74,7 +77,7 @@ BLOCKS = {
             smoke={64: 10_000},
         ),
         Block(
-            "homa_nic", (*_PARSER, *_HASH, *_RSS, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")
+            "homa_nic", (*_PARSER, *_RSS, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")
         ),
     )
 }
