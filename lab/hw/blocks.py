@@ -76,8 +76,6 @@ BLOCKS = {
             sizes=GRANT_DEPTHS,
             smoke={64: 10_000},
         ),
-        Block(
-            "homa_nic", (*_PARSER, *_RSS, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")
-        ),
+        Block("homa_nic", (*_PARSER, *_RSS, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")),
     )
 }
