@@ -78,10 +78,9 @@ module homa_classify
   always_ff @(posedge clk) begin
     if (rst) late_valid <= 0;
     else if (ready) late_valid <= {late_valid[STAGES-2:0], valid};
-    if (ready) begin
-      late[0] <= {data, keep, last, bad, meta_valid, homa, first, meta};
-      for (int i = 1; i < STAGES; i++) late[i] <= late[i-1];
-    end
+    // A stage that is empty keeps what it had, so that this is no shift register of look-up tables.
+    if (ready && valid) late[0] <= {data, keep, last, bad, meta_valid, homa, first, meta};
+    for (int i = 1; i < STAGES; i++) if (ready && late_valid[i-1]) late[i] <= late[i-1];
   end
   wire beat_t at = late[STAGES-1];
 

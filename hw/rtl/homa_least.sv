@@ -2,7 +2,7 @@
 //
 // How many packets wait in each queue, and which queue has the fewest. Packets are counted when
 // they are given to a queue and when the host says that it has taken one. Both numbers of each queue
-// are in memories of look-up tables, modulo 2^COUNT_BITS; what waits is their difference.
+// are in memories of look-up tables, modulo 2^COUNT_BITS. What waits is the difference.
 //
 // The queues are looked at in turn, one in a cycle. One with fewer than the best so far becomes the
 // best. What waits in the best is counted on when it is given a packet, and is found out anew in its
@@ -28,7 +28,7 @@ module homa_least #(
   logic [QUEUE_BITS-1:0] turn;
   logic clearing;
 
-  // ---- counting: what is told is kept first, for the memories are read and written in one cycle ----
+  // ---- counting: what is told is kept first, for the memories are read and written at once ----
 
   logic gives, takes;
   logic [QUEUE_BITS-1:0] to, from;

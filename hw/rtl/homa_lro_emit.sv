@@ -273,16 +273,22 @@ module homa_lro_emit
       b_valid <= a_valid;
       m_valid <= b_valid && b.emit;
     end
-    // The hash comes later than what else is said, so it is asked for a cycle later. It must not wait
-    // for what is behind, for the page may be another frame's by then.
+    // The hash comes later than what else is said, so it is asked for a cycle later. It must not
+    // wait for what is behind, for the page may be another frame's by then.
     h_on <= run && step.begins;
-    if (adv) begin
+    // A stage that is empty keeps what it had, so that these are no shift registers, which take
+    // look-up tables.
+    if (adv && (state == RUN || state == FLUSH)) begin
       h_page <= page;
       q <= step;
+    end
+    if (adv && q_valid) begin
       // The memory's output is late in its cycle, so nothing is done with it in the same.
       a <= q;
       a_data <= r_data;
       a_about <= r_about;
+    end
+    if (adv && a_valid) begin
       b <= a.then_;
       b_data <= turned;
       // Between the first beats of two units is a cycle without one, so r_hash is still this one's.
@@ -290,9 +296,11 @@ module homa_lro_emit
         b_about <= a_about;
         b_hash <= r_hash;
       end
+    end
+    if (adv && b_valid) begin
       m_about <= b_about;
       m_hash <= b_hash;
-      if (b_valid) kept <= b.emit ? b_data : joined;
+      kept <= b.emit ? b_data : joined;
       m_data <= joined;
       for (int i = 0; i < BYTES; i++) m_keep[i] <= !b.last || (LOG + 1)'(i) < b.count;
       m_last <= b.last;

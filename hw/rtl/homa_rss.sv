@@ -87,17 +87,22 @@ module homa_rss #(
       p_meta_valid <= {p_meta_valid[STAGES-2:0], s_meta_valid};
       p_homa <= {p_homa[STAGES-2:0], s_homa};
       p_first <= {p_first[STAGES-2:0], s_first};
+      r_hash <= s_hash;
+      j_hash <= r_hash;
+    end
+    // A stage that is empty keeps what it had. Otherwise these would be shift registers, which take
+    // a look-up table for each bit.
+    if (adv && s_valid) begin
       p_data[0] <= s_data;
       p_keep[0] <= s_keep;
       p_side[0] <= s_side;
-      for (int i = 1; i < STAGES; i++) begin
+    end
+    for (int i = 1; i < STAGES; i++)
+      if (adv && p_valid[i-1]) begin
         p_data[i] <= p_data[i-1];
         p_keep[i] <= p_keep[i-1];
         p_side[i] <= p_side[i-1];
       end
-      r_hash <= s_hash;
-      j_hash <= r_hash;
-    end
   end
 
   // ---- the tables ----
@@ -216,7 +221,7 @@ module homa_rss #(
   always_ff @(posedge clk) begin
     if (rst) m_valid <= 0;
     else if (adv) m_valid <= p_valid[STAGES-1];
-    if (adv) begin
+    if (adv && p_valid[STAGES-1]) begin
       m_data <= p_data[STAGES-1];
       m_keep <= p_keep[STAGES-1];
       m_last <= p_last[STAGES-1];

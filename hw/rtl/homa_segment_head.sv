@@ -33,8 +33,8 @@ module homa_segment_head #(
     of_homa = (HALVES + 1 + number) % 2 == lane % 2;
   endfunction
 
-  // Lanes that never have two fields in one beat share what is put there: in a beat of four halfwords
-  // those of one parity, for no two fields of one parity are neighbours.
+  // Lanes that never have two fields in one beat share what is put there: in a beat of four
+  // halfwords those of one parity, for no two fields of one parity are neighbours.
   localparam int GROUPS = HALVES > 4 ? HALVES : 2;
   logic [HALVES-1:0] is_length, is_id, is_checksum, is_udp, is_zero, is_high, is_low, is_field;
   always_comb

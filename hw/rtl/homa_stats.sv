@@ -44,7 +44,8 @@ module homa_stats #(
   localparam logic [RING_BITS*(RING+1)-1:0] STEPS = all_steps();
 
   (* ram_style = "block" *) logic [63:0] memory[1 << AT_BITS];
-  (* ram_style = "distributed" *) logic [RING_BITS-1:0] steps_before[1 << AT_BITS];  // of each event, at its last turn
+  // Of each event, at its last turn.
+  (* ram_style = "distributed" *) logic [RING_BITS-1:0] steps_before[1 << AT_BITS];
   logic [AT_BITS-1:0] at, found_at, add_at;
   logic fresh, found_fresh, add_fresh;       // fresh: this turn is the first of all
   logic finding, adding;
