@@ -95,7 +95,7 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 }
 
 /* Notes that the application has answered a request; shard locked. */
-static void homa_rpc_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
+static HOMA_HOT void homa_rpc_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	rpc->state = HOMA_RPC_OUTGOING;
 	rpc->heard_at = ctx->now;

@@ -308,7 +308,7 @@ int homa_pool_release(struct homa_ctx *ctx, struct homa_sock *sock,
 		      const u32 *pages, u32 num);
 /** homa_pool_return() - give pages back without a context; 1: messages wait for pages, so the
  *  host calls homa_pool_feed() next; 0: all is done; -EINVAL: as homa_pool_release(). */
-int homa_pool_return(struct homa_sock *sock, const u32 *pages, u32 num);
+HOMA_HOT int homa_pool_return(struct homa_sock *sock, const u32 *pages, u32 num);
 /** homa_pool_feed() - give free pages to messages that wait for them. */
 void homa_pool_feed(struct homa_ctx *ctx, struct homa_sock *sock);
 

@@ -57,7 +57,8 @@ struct homa_rpc *homa_rpc_hold(struct homa_ctx *ctx, u64 id,
 
 	if ((id & 1) != (peer != NULL))
 		return NULL;
-	hash = homa_rpc_hash(ctx, id, peer);
+	hash = peer ? homa_rpc_hash(ctx, id, peer) :
+		      homa_client_hash(ctx->engine, id);
 	shard = homa_shard_at(ctx->engine, hash);
 	homa_lock(&shard->lock);
 	rpc = homa_rpc_find(shard, hash, id, peer);

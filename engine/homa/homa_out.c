@@ -258,8 +258,8 @@ static u32 homa_peer_seg(struct homa_peer *peer, const struct homa_link *link)
 	return HOMA_READ_ONCE(peer->mtu_seg);
 }
 
-void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
-		    u32 available, u32 unsched)
+HOMA_HOT void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			     u32 length, u32 available, u32 unsched)
 {
 	struct homa_link *link = rpc->link;
 	struct homa_out *out = &rpc->out;

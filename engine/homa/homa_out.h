@@ -102,7 +102,7 @@ struct homa_out {
 /* Sends a message at once that is all there, fits one packet and may go unasked, if nothing waits
  * on its link: as homa_tx_desc to ctx->tx_now, which becomes NULL. False: it is to be queued. All
  * fields of rpc->out are set. Shard locked. */
-bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc);
+HOMA_HOT bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* Writes how much longer the application waits, counted from now even if the packet is sent
  * again. */
 HOMA_RARE void homa_tx_left(const struct homa_ctx *ctx,
@@ -112,8 +112,8 @@ HOMA_RARE void homa_tx_left(const struct homa_ctx *ctx,
 
 /* Starts sending @rpc's message of @length bytes, of which the host has handed in
  * @available and @unsched may be sent without a grant. Shard locked. */
-void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
-		    u32 available, u32 unsched);
+HOMA_HOT void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			     u32 length, u32 available, u32 unsched);
 /* Lets the bytes before offset @limit be sent, on level @prio. */
 void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit,
 		    u8 prio);

@@ -70,7 +70,7 @@ static void homa_out_only_header(const struct homa_ctx *ctx,
 		homa_data_set_ack(hdr, &rpc->out.ack);
 }
 
-bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc)
+HOMA_HOT bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_tx_desc *desc = ctx->tx_now;
 	struct homa_link *link = rpc->link;

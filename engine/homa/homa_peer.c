@@ -284,9 +284,10 @@ static bool homa_peer_is(const struct homa_peer *peer,
 	return peer->link == link && homa_addr_equal(&peer->addr, addr);
 }
 
-struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
-				const struct homa_addr *addr,
-				enum homa_peer_make make)
+HOMA_HOT struct homa_peer *homa_peer_get(struct homa_ctx *ctx,
+					 struct homa_link *link,
+					 const struct homa_addr *addr,
+					 enum homa_peer_make make)
 {
 	struct homa_peer **seen, *peer;
 

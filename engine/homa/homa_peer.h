@@ -174,9 +174,10 @@ enum homa_peer_make {
 };
 /* Returns the peer with a reference for the caller, and makes it first if there is none, as @make
  * says; NULL: there is none, or no spare memory or no place for it. */
-struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
-				const struct homa_addr *addr,
-				enum homa_peer_make make);
+HOMA_HOT struct homa_peer *homa_peer_get(struct homa_ctx *ctx,
+					 struct homa_link *link,
+					 const struct homa_addr *addr,
+					 enum homa_peer_make make);
 /* Releases a reference. */
 void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer);
 /* Most message bytes in a packet to @addr on a path whose IP MTU is @mtu bytes. */

@@ -209,8 +209,8 @@ static struct homa_lease *homa_pool_lease(struct homa_pool *pool, u64 now,
 	return own;
 }
 
-bool homa_pool_slice(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
-		     u32 length, u32 *page)
+HOMA_HOT bool homa_pool_slice(struct homa_pool *pool, u64 now, u64 lease_ns,
+			      u32 cpu, u32 length, u32 *page)
 {
 	struct homa_lease *lease = &pool->lease[cpu % HOMA_LEASES];
 	u32 size = (length + HOMA_GRANULE - 1) & ~(HOMA_GRANULE - 1);
@@ -271,7 +271,7 @@ int homa_pool_alloc(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
 	return 0;
 }
 
-int homa_pool_free(struct homa_pool *pool, const u32 *pages, u32 num)
+HOMA_HOT int homa_pool_free(struct homa_pool *pool, const u32 *pages, u32 num)
 {
 	u32 i;
 

@@ -69,12 +69,12 @@ int homa_pool_alloc(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
 		    u32 length, u32 *pages, u32 *num_pages);
 /* Takes a slice of the leased page for a message of @length bytes, which is not 0; false:
  * nothing was taken, and homa_pool_alloc() may find more. */
-bool homa_pool_slice(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
-		     u32 length, u32 *page);
+HOMA_HOT bool homa_pool_slice(struct homa_pool *pool, u64 now, u64 lease_ns,
+			      u32 cpu, u32 length, u32 *page);
 /* Tries to have @pages free pages by ending leases; returns the number of free pages. */
 u32 homa_pool_want(struct homa_pool *pool, u32 pages);
 /* Takes pages back from the application; -EINVAL, and nothing is changed, for an offset
  * that it does not have. */
-int homa_pool_free(struct homa_pool *pool, const u32 *pages, u32 num);
+HOMA_HOT int homa_pool_free(struct homa_pool *pool, const u32 *pages, u32 num);
 
 #endif

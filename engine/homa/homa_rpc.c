@@ -7,8 +7,8 @@
 #include "homa_from.h"
 #include "homa_owner.h"
 
-struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
-			       const struct homa_addr *peer)
+HOMA_HOT struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash,
+					u64 id, const struct homa_addr *peer)
 {
 	struct homa_list *head = homa_table_find(&shard->rpcs, hash);
 	struct homa_list *pos;
@@ -76,10 +76,10 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	rpc->resp_limit_kib = 0;
 }
 
-struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
-				 struct homa_sock *sock, struct homa_peer *peer,
-				 struct homa_link *link, u64 id, u32 hash,
-				 u16 dport, u8 flags)
+HOMA_HOT struct homa_rpc *
+homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
+		struct homa_sock *sock, struct homa_peer *peer,
+		struct homa_link *link, u64 id, u32 hash, u16 dport, u8 flags)
 {
 	struct homa_engine *engine = ctx->engine;
 	struct homa_rpc *rpc = ctx->spare_rpc;

@@ -263,16 +263,16 @@ static inline struct homa_shard *homa_shard_at(struct homa_engine *engine,
 
 /* Find an RPC by id and peer, or by handle; NULL: there is none. Shard locked. @peer NULL:
  * any peer, which suffices for clients, whose ids are unique at this end. */
-struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
-			       const struct homa_addr *peer);
+HOMA_HOT struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash,
+					u64 id, const struct homa_addr *peer);
 struct homa_rpc *homa_rpc_find_handle(struct homa_shard *shard,
 				      struct homa_handle handle);
 /* Makes an RPC from the context's spare memory and hashes it; NULL: no spare memory, or the
  * socket closes. Shard locked. */
-struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
-				 struct homa_sock *sock, struct homa_peer *peer,
-				 struct homa_link *link, u64 id, u32 hash,
-				 u16 dport, u8 flags);
+HOMA_HOT struct homa_rpc *
+homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
+		struct homa_sock *sock, struct homa_peer *peer,
+		struct homa_link *link, u64 id, u32 hash, u16 dport, u8 flags);
 /* Sets the RPC's timer to @deadline, in ns, instead of any earlier setting; shard
  * locked. */
 void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline);
@@ -310,11 +310,19 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error);
 /* Gives the RPC's records of gaps back to the context as spare memory; shard locked. */
 void homa_rpc_gaps_back(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* Gives back what an RPC held whose last reference is gone. */
+void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc);
+
 /* Releases a reference; the caller holds neither sock nor peer table lock. */
-void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc);
+static inline void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	if (homa_ref_put(&rpc->refs))
+		homa_rpc_retire(ctx, rpc);
+}
+
 /* Removes the RPC from the send and the grant scheduler and from the queue for pages; shard
  * locked. */
-void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc);
+HOMA_HOT void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc);
 
 /* ---- homa_deliver.c: its message becomes the application's; shard locked ---- */
 

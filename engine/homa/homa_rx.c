@@ -37,8 +37,10 @@ static void homa_rx_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 /* ---- the first packet of a message ---- */
 
-bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
-		   struct homa_rpc *rpc, u32 length, u32 granted)
+/* Begins an incoming message of @length bytes, of which @granted may come; false: it is too
+ * long. */
+static bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
+			  struct homa_rpc *rpc, u32 length, u32 granted)
 {
 	if (length > ctx->engine->params.max_message_length)
 		return false;
@@ -62,16 +64,14 @@ bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
 	return true;
 }
 
-/* Begins the response to one of our requests. */
-static bool homa_rx_response(struct homa_ctx *ctx, const struct homa_rx_in *in,
-			     struct homa_rpc *rpc, u32 length, u32 granted)
+/* Does what comes before the response to one of our requests begins. */
+static void homa_rx_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	u64 first = HOMA_READ_ONCE(rpc->out.first_at);
 
 	if (first && rpc->out.length <= rpc->out.send.packet && !rpc->probes)
 		homa_link_rtt_sample(ctx, rpc->link, homa_since(ctx->now, first));
 	homa_out_cancel(ctx, rpc);
-	return homa_rx_begin(ctx, in, rpc, length, granted);
 }
 
 /* Returns 0 if this packet may start an RPC here, else the reason to drop it. */
@@ -205,10 +205,10 @@ static void homa_rx_rejected(struct homa_ctx *ctx, struct homa_rpc *rpc, int err
 
 /* Finds or makes the RPC of a DATA or START_MSG that is the first of its message, or
  * drops a packet that makes no sense. */
-static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
-				      const struct homa_rx_in *in,
-				      struct homa_rx_pkt *pkt,
-				      const struct homa_packet *p)
+static HOMA_HOT struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
+					       const struct homa_rx_in *in,
+					       struct homa_rx_pkt *pkt,
+					       const struct homa_packet *p)
 {
 	const struct homa_hdr *hdr = &p->hdr;
 	bool data = hdr->type == HOMA_DATA;
@@ -216,14 +216,14 @@ static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
 	u32 granted = data ? homa_max_u32(p->data.incoming, in->end) : 0;
 	bool from_client = !(hdr->sender_id & 1);
 	struct homa_rpc *rpc = ctx->rx_rpc;
-	bool begun = true;
+	bool begins = false, begun;
 
 	if (!rpc && from_client) {
 		rpc = homa_rx_request(ctx, in, pkt, hdr,
 				      data && p->data.retransmit);
 		if (!rpc)
 			return NULL;
-		begun = homa_rx_begin(ctx, in, rpc, length, granted);
+		begins = true;
 	} else if (!rpc) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_unknown_rpc);
 		return NULL;
@@ -239,8 +239,10 @@ static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
 			homa_rx_rejected(ctx, rpc, p->data.error);
 			return NULL;
 		}
-		begun = homa_rx_response(ctx, in, rpc, length, granted);
+		homa_rx_answered(ctx, rpc);
+		begins = true;
 	}
+	begun = !begins || homa_rx_begin(ctx, in, rpc, length, granted);
 	/* An RPC that failed before its response began has no length. */
 	if (!begun || (rpc->in.length && rpc->in.length != length)) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_length);

@@ -28,11 +28,6 @@ struct homa_rx_in {
 	bool whole;
 };
 
-/* Begins an incoming message of @length bytes, of which @granted may come; false: it is too
- * long. */
-bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
-		   struct homa_rpc *rpc, u32 length, u32 granted);
-
 /* Works off acks that came with DATA; no lock held. */
 void homa_rx_owed(struct homa_ctx *ctx);
 

@@ -53,7 +53,7 @@ static struct homa_sock *homa_sock_glance(struct homa_engine *engine, u16 port)
 	return NULL;
 }
 
-struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port)
+HOMA_HOT struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port)
 {
 	struct homa_sock *sock = NULL;
 
@@ -405,7 +405,7 @@ bool homa_sock_starved(struct homa_sock *sock)
 	return starved;
 }
 
-int homa_pool_return(struct homa_sock *sock, const u32 *pages, u32 num)
+HOMA_HOT int homa_pool_return(struct homa_sock *sock, const u32 *pages, u32 num)
 {
 	int rc = -HOMA_EINVAL;
 

@@ -96,7 +96,7 @@ static inline u32 homa_sock_buckets(const struct homa_limits *limits)
 }
 
 /* Returns the socket of a port with a reference for the caller; NULL: there is none. */
-struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port);
+HOMA_HOT struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port);
 /* Releases a reference. */
 void homa_sock_put(struct homa_sock *sock);
 /* Removes @sock from the table and frees its port; false: it was not in the table. */

@@ -155,19 +155,26 @@ struct homak_cpu *homak_enter(struct homak_net *hnet)
 	return cpu;
 }
 
-struct homak_cpu *homak_enter_wait(struct homak_net *hnet)
+/* Does what homak_enter_wait() says, after homak_enter() has returned NULL. */
+static noinline struct homak_cpu *homak_enter_paused(struct homak_net *hnet)
 {
-	struct homak_cpu *cpu;
+	struct homak_cpu *cpu = NULL;
 
-	for (;;) {
-		cpu = homak_enter(hnet);
-		if (likely(cpu) || !homak_net_engine(hnet))
-			return cpu;
+	while (!cpu && homak_net_engine(hnet)) {
 		/* The holder of the lock is changing settings, so this waits for it. */
 		mutex_lock(&hnet->lock);
 		mutex_unlock(&hnet->lock);
 		cond_resched();
+		cpu = homak_enter(hnet);
 	}
+	return cpu;
+}
+
+struct homak_cpu *homak_enter_wait(struct homak_net *hnet)
+{
+	struct homak_cpu *cpu = homak_enter(hnet);
+
+	return likely(cpu) ? cpu : homak_enter_paused(hnet);
 }
 
 static void homak_events(struct homak_cpu *cpu)
@@ -195,11 +202,12 @@ static void homak_transmit(struct homak_cpu *cpu)
 /* Have calls of the engine left anything to work off? */
 static bool homak_left(const struct homa_ctx *ctx)
 {
-	return ctx->event_head || ctx->tx_link || ctx->retired_rpc ||
-	       ctx->num_acks || ctx->retired_peer;
+	return (uintptr_t)ctx->event_head | (uintptr_t)ctx->tx_link |
+	       (uintptr_t)ctx->retired_rpc | ctx->num_acks |
+	       (uintptr_t)ctx->retired_peer;
 }
 
-static void homak_work_off(struct homak_cpu *cpu)
+static noinline void homak_work_off(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
 	int turn;
@@ -217,12 +225,10 @@ static void homak_work_off(struct homak_cpu *cpu)
 }
 
 /* Has the timer run, because there are RPCs; in any context. */
-static void homak_timer_want(struct homak_net *hnet)
+static noinline void homak_timer_want(struct homak_net *hnet)
 {
 	struct homa_counts counts;
 
-	if (likely(!READ_ONCE(hnet->timer_rests)))
-		return;
 	homa_engine_counts(hnet->engine, &counts);
 	if (!counts.rpcs || READ_ONCE(hnet->paused) ||
 	    !xchg(&hnet->timer_rests, false))

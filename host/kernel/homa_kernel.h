@@ -64,14 +64,8 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
 /* homa_addr.encap of a peer reached in TCP disguise; no UDP port is that low. */
 #define HOMAK_DISGUISE_TCP HOMA_IPPROTO_HIJACK
 
-/* Marks a function of the hot path that others call, too: where all files are compiled as one it
- * is inlined everywhere, as if it had the one caller (docs/kernel-performance.md). Sparse
- * demands the word inline at the definition, too. */
-#if defined(HOMAK_WHOLE) && !defined(__CHECKER__)
-#define HOMAK_HOT inline __attribute__((__always_inline__))
-#else
-#define HOMAK_HOT
-#endif
+/* Marks such a function of this host, as HOMA_HOT does one of the engine. */
+#define HOMAK_HOT HOMA_HOT
 
 /* The number of spare RPCs, peers and ranges that a context has when the engine is
  * entered. */
@@ -336,8 +330,9 @@ static inline bool homak_rx_has_data(const struct homa_rx_pkt *pkt)
 void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
 		      struct sk_buff *skb, u32 at);
 /** homak_whole_add() - does the same for verdict HOMA_RX_MESSAGE; one_packet.c. */
-void homak_whole_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
-		     struct sk_buff *skb, u32 at);
+HOMAK_HOT void homak_whole_add(struct homak_cpu *cpu,
+			       const struct homa_rx_pkt *pkt,
+			       struct sk_buff *skb, u32 at);
 /** homak_inbox_event() - is told that a message is complete or that an RPC failed. It takes
  *  over the hold of event->rpc. */
 void homak_inbox_event(struct homak_cpu *cpu, struct homa_event *event);
@@ -355,10 +350,11 @@ void homak_inbox_wake_all(struct homak_sock *hsk);
 
 /** homak_msg_new() - makes an outgoing message of @length bytes, which are charged to @hsk.
  *  Returns an ERR_PTR if there is no memory: -ENOMEM or -ENOBUFS. May sleep. */
-struct homak_msg *homak_msg_new(struct homak_sock *hsk, u32 length);
+HOMAK_HOT struct homak_msg *homak_msg_new(struct homak_sock *hsk, u32 length);
 /** homak_msg_fill() - copies bytes of the message until it has @upto of them; 0, -EFAULT or
  *  -ENOMEM; may sleep. */
-int homak_msg_fill(struct homak_msg *msg, struct iov_iter *from, u32 upto);
+HOMAK_HOT int homak_msg_fill(struct homak_msg *msg, struct iov_iter *from,
+			     u32 upto);
 /** homak_msg_free() - frees the message and what it was charged; in any context. */
 void homak_msg_free(struct homak_msg *msg);
 u32 homak_msg_length(const struct homak_msg *msg);
@@ -436,8 +432,8 @@ struct net_device *homak_lower(struct net_device *dev);
 void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev);
 /** homak_xmit_now() - sends the packet that the engine put into homa_ctx.tx_now. @way: what
  *  homak_dev_out() found since homak_enter(), or NULL. */
-void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
-		    struct homak_route *way);
+HOMAK_HOT void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
+			      struct homak_route *way);
 /** homak_xmit_all() - does homak_xmit() for every device of the namespace. */
 void homak_xmit_all(struct homak_cpu *cpu);
 

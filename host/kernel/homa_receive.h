@@ -40,10 +40,10 @@ void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
  * SKB_NOT_DROPPED_YET, or why not. Called between homak_enter() and homak_leave(), with skb->data
  * at the Homa header. policy.c
  */
-enum skb_drop_reason homak_policy_in(struct homak_cpu *cpu,
-				     const struct homak_dev *hdev,
-				     const struct homa_addr *src,
-				     struct sk_buff *skb);
+HOMAK_HOT enum skb_drop_reason homak_policy_in(struct homak_cpu *cpu,
+					       const struct homak_dev *hdev,
+					       const struct homa_addr *src,
+					       struct sk_buff *skb);
 
 /* gro.c */
 #if IS_ENABLED(CONFIG_HOMA_GRO)

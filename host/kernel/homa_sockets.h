@@ -239,8 +239,9 @@ bool homak_whole_purge(struct homak_sock *hsk);
 
 /** homak_room_take() - counts @skb, which waits to be copied from now on. The socket is
  *  locked; @engine_sock is the engine's. */
-void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
-		     const struct sk_buff *skb);
+HOMAK_HOT void homak_room_take(struct homak_sock *hsk,
+			       struct homa_sock *engine_sock,
+			       const struct sk_buff *skb);
 /**
  * homak_room_release() - counts that @bytes of skbs wait no longer. The socket is not locked;
  * in any context.

@@ -70,11 +70,10 @@ static inline bool homak_route_v4(const struct homak_route *route)
  * @sk: the socket that sends them, or NULL.
  * @slot: receives the slot of the cache.
  */
-struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
-				  const struct homa_addr *to,
-				  const struct in6_addr *local,
-				  const struct sock *sk,
-				  struct homak_route **slot);
+HOMAK_HOT struct dst_entry *
+homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
+		const struct homa_addr *to, const struct in6_addr *local,
+		const struct sock *sk, struct homak_route **slot);
 
 /** homak_tx_out() - does what ip_local_out() or ip6_local_out() does, by a shorter way if
  *  possible; @skb has no IP options and is no longer than the path's MTU, or GSO.

@@ -395,7 +395,8 @@ static void homak_claim(struct homak_sock *hsk, struct homak_rpc *krpc,
 }
 
 /* Finds an RPC to read in any of the lists. */
-static void homak_find(struct homak_sock *hsk, struct homak_waiter *waiter)
+static HOMAK_HOT void homak_find(struct homak_sock *hsk,
+				 struct homak_waiter *waiter)
 {
 	struct homak_rpc *krpc;
 

@@ -279,7 +279,7 @@ static void homak_msg_uncharge(struct homak_msg *msg)
 	sk_free(sk);
 }
 
-static struct homak_msg *homak_msg_new_small(u32 length)
+static HOMAK_HOT struct homak_msg *homak_msg_new_small(u32 length)
 {
 	struct homak_msg *msg;
 	size_t size = struct_size(msg, small, length);
@@ -302,7 +302,7 @@ static struct homak_msg *homak_msg_new_small(u32 length)
  * The size of chunks is decided by the first one: if a page of 32 KiB is not to
  * be had without effort, the message is made of single pages.
  */
-static struct homak_msg *homak_msg_new_long(u32 length)
+static noinline struct homak_msg *homak_msg_new_long(u32 length)
 {
 	struct page_frag first;
 	struct homak_msg *msg;
@@ -342,7 +342,7 @@ static void homak_msg_memory_free(struct homak_msg *msg)
 	kfree(msg);
 }
 
-struct homak_msg *homak_msg_new(struct homak_sock *hsk, u32 length)
+HOMAK_HOT struct homak_msg *homak_msg_new(struct homak_sock *hsk, u32 length)
 {
 	struct homak_msg *msg;
 
@@ -387,36 +387,50 @@ static int homak_msg_grow(struct homak_msg *msg)
 	return err;
 }
 
-int homak_msg_fill(struct homak_msg *msg, struct iov_iter *from, u32 upto)
+/* Copies the next @n bytes of the message to @to. */
+static HOMAK_HOT int homak_msg_copy(struct homak_msg *msg,
+				    struct iov_iter *from, void *to, u32 n)
+{
+	/* Inside our own memory as computed by the caller; the usual function would look up
+	 * again what kind of memory that is. */
+	if (unlikely(_copy_from_iter(to, n, from) != n))
+		return -EFAULT;
+	WRITE_ONCE(msg->filled, msg->filled + n);
+	return 0;
+}
+
+/* Does what homak_msg_fill() says, for a message that is in chunks. */
+static noinline int homak_msg_fill_long(struct homak_msg *msg,
+					struct iov_iter *from, u32 upto)
+{
+	int err = 0;
+
+	while (!err && msg->filled < upto) {
+		u32 in = msg->filled & ((1u << msg->shift) - 1);
+		u32 i = msg->filled >> msg->shift;
+		u32 n = min(upto - msg->filled, (1u << msg->shift) - in);
+
+		if (i >= msg->num)
+			err = homak_msg_grow(msg);
+		if (!err)
+			err = homak_msg_copy(msg, from,
+					     page_address(msg->chunks[i].page) +
+						     msg->chunks[i].offset + in,
+					     n);
+	}
+	return err;
+}
+
+HOMAK_HOT int homak_msg_fill(struct homak_msg *msg, struct iov_iter *from,
+			     u32 upto)
 {
 	upto = min(upto, msg->length);
-	while (msg->filled < upto) {
-		u32 n = upto - msg->filled;
-		void *to;
-		int err;
-
-		if (!msg->shift) {
-			to = msg->small + msg->filled;
-		} else {
-			u32 in = msg->filled & ((1u << msg->shift) - 1);
-			u32 i = msg->filled >> msg->shift;
-
-			if (i >= msg->num) {
-				err = homak_msg_grow(msg);
-				if (err)
-					return err;
-			}
-			n = min(n, (1u << msg->shift) - in);
-			to = page_address(msg->chunks[i].page) +
-			     msg->chunks[i].offset + in;
-		}
-		/* Inside our own memory as computed above; the usual function
-		 * would look up again what kind of memory that is. */
-		if (unlikely(_copy_from_iter(to, n, from) != n))
-			return -EFAULT;
-		WRITE_ONCE(msg->filled, msg->filled + n);
-	}
-	return 0;
+	if (unlikely(msg->shift))
+		return homak_msg_fill_long(msg, from, upto);
+	if (unlikely(msg->filled >= upto))
+		return 0;
+	return homak_msg_copy(msg, from, msg->small + msg->filled,
+			      upto - msg->filled);
 }
 
 void homak_msg_free(struct homak_msg *msg)

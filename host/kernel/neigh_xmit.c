@@ -30,7 +30,8 @@ static bool homak_out_transforms(const struct dst_entry *dst)
 }
 
 /* Sends the packet after POST_ROUTING. */
-static int homak_out_finish(struct net *net, struct sock *sk, struct sk_buff *skb)
+static __always_inline int homak_out_next(struct net *net, struct sock *sk,
+					  struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
 	struct neighbour *neigh;
@@ -47,6 +48,12 @@ static int homak_out_finish(struct net *net, struct sock *sk, struct sk_buff *sk
 		return (int)PTR_ERR(neigh);
 	}
 	return neigh_output(neigh, skb, v6_gateway);
+}
+
+/* Does the same, for the hooks of POST_ROUTING. */
+static int homak_out_finish(struct net *net, struct sock *sk, struct sk_buff *skb)
+{
+	return homak_out_next(net, sk, skb);
 }
 
 static int homak_out_finish_v6(struct net *net, struct sock *sk,
@@ -137,5 +144,5 @@ int homak_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4)
 	homak_ip_count_out(net, skb->len);
 	err = nf_hook(NFPROTO_IPV4, NF_INET_POST_ROUTING, net, sk, skb, NULL,
 		      dst->dev, homak_out_finish);
-	return err == 1 ? homak_out_finish(net, sk, skb) : err;
+	return err == 1 ? homak_out_next(net, sk, skb) : err;
 }

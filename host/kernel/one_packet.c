@@ -84,8 +84,9 @@ static bool homak_whole_place(struct homak_cpu *cpu, struct homak_sock *hsk,
 	return false;
 }
 
-void homak_whole_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
-		     struct sk_buff *skb, u32 at)
+HOMAK_HOT void homak_whole_add(struct homak_cpu *cpu,
+			       const struct homa_rx_pkt *pkt,
+			       struct sk_buff *skb, u32 at)
 {
 	const struct homa_rx_message *m = &pkt->message;
 	struct homak_sock *hsk = homak_sock_of(m->sock);

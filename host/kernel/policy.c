@@ -93,10 +93,10 @@ static bool homak_policy_filters(const struct sock *sk, const struct sk_buff *sk
 	return rcu_access_pointer(sk->sk_filter) || skb_pfmemalloc(skb);
 }
 
-enum skb_drop_reason homak_policy_in(struct homak_cpu *cpu,
-				     const struct homak_dev *hdev,
-				     const struct homa_addr *src,
-				     struct sk_buff *skb)
+HOMAK_HOT enum skb_drop_reason homak_policy_in(struct homak_cpu *cpu,
+					       const struct homak_dev *hdev,
+					       const struct homa_addr *src,
+					       struct sk_buff *skb)
 {
 	const struct homa_wire_common *hdr;
 	struct homa_wire_common buf HOMA_NOINIT;

@@ -67,14 +67,14 @@ static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to,
 	return 1;
 }
 
-static int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
+/* Does what homak_copy_piece() says, if some of the bytes are not in @skb's linear part. */
+static noinline int homak_copy_apart(struct sk_buff *skb, u32 at,
+				     void __user *to, u32 n)
 {
 	struct iov_iter iter HOMA_NOINIT;
 	struct iovec iov HOMA_NOINIT;
 	int err = 1;
 
-	if (likely(at + n <= skb_headlen(skb)))
-		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
 	if (at >= skb_headlen(skb))
 		err = homak_copy_frags(skb, at, to, n);
 	if (likely(err <= 0))
@@ -83,6 +83,15 @@ static int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
 	iov.iov_len = n;
 	iov_iter_init(&iter, ITER_DEST, &iov, 1, n);
 	return skb_copy_datagram_iter(skb, at, &iter, n);
+}
+
+/* Copies @n bytes, @at bytes from the beginning of @skb's data. */
+static HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at,
+				      void __user *to, u32 n)
+{
+	if (likely(at + n <= skb_headlen(skb)))
+		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
+	return homak_copy_apart(skb, at, to, n);
 }
 
 static int homak_copy_packet(struct homak_sock *hsk, struct sk_buff *skb)
@@ -476,6 +485,10 @@ void homak_receipt_put(struct homak_receipt *r)
 	r->args.completion_cookie =
 		info->kind == HOMA_EV_REQUEST ? 0 : info->cookie;
 	r->args.num_bpages = info->num_pages;
+	if (likely(info->num_pages == 1)) {
+		r->args.bpage_offsets[0] = info->pages[0];
+		return;
+	}
 	memcpy(r->args.bpage_offsets, info->pages,
 	       info->num_pages * sizeof(info->pages[0]));
 }

@@ -148,8 +148,19 @@ static void homak_room_look(struct homak_sock *hsk, struct homa_sock *engine_soc
 		homak_room_switch(hsk, engine_sock, deliver_whole, full);
 }
 
-void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
-		     const struct sk_buff *skb)
+/* Does the same when room was taken, after which there may be little. */
+static noinline void homak_room_taken(struct homak_sock *hsk,
+				      struct homa_sock *engine_sock)
+{
+	homak_room_look(hsk, engine_sock);
+	/* A reader may have freed the last of these skbs in between. */
+	smp_mb();
+	homak_room_look(hsk, engine_sock);
+}
+
+HOMAK_HOT void homak_room_take(struct homak_sock *hsk,
+			       struct homa_sock *engine_sock,
+			       const struct sk_buff *skb)
 {
 	u32 used = (u32)atomic_add_return((int)skb->truesize,
 					  &hsk->inet.sk.sk_rmem_alloc);
@@ -158,10 +169,7 @@ void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
 		   (!hsk->deliver_whole ||
 		    skb_queue_len(&hsk->messages) <= HOMAK_WHOLE_MOST)))
 		return;
-	homak_room_look(hsk, engine_sock);
-	/* A reader may have freed the last of these skbs in between. */
-	smp_mb();
-	homak_room_look(hsk, engine_sock);
+	homak_room_taken(hsk, engine_sock);
 }
 
 void homak_room_release(struct homak_sock *hsk, u32 bytes)

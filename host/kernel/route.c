@@ -306,11 +306,10 @@ homak_route_new(struct homak_cpu *cpu, const struct homak_dev *hdev,
 	return dst;
 }
 
-struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
-				  const struct homa_addr *to,
-				  const struct in6_addr *local,
-				  const struct sock *sk,
-				  struct homak_route **slot)
+HOMAK_HOT struct dst_entry *
+homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
+		const struct homa_addr *to, const struct in6_addr *local,
+		const struct sock *sk, struct homak_route **slot)
 {
 	const struct homak_route_key key =
 		homak_route_key(cpu->hnet, hdev, to, local, sk);

@@ -293,7 +293,7 @@ static enum skb_drop_reason homak_rx_reason(u32 metric)
 }
 
 /* Releases what must not outlive the softirq, before a reader gets the skb. */
-static void homak_rx_detach(struct sk_buff *skb)
+static HOMAK_HOT void homak_rx_detach(struct sk_buff *skb)
 {
 	skb_orphan(skb);
 	skb_dst_drop(skb);
@@ -302,9 +302,11 @@ static void homak_rx_detach(struct sk_buff *skb)
 	skb->dev = NULL;
 }
 
-static void homak_rx_verdict(struct homak_skb_in *in, struct homak_cpu *cpu,
-			     struct homak_dev *hdev, struct sk_buff *skb,
-			     u32 at, struct homa_rx_pkt *pkt)
+static HOMAK_HOT void homak_rx_verdict(struct homak_skb_in *in,
+				       struct homak_cpu *cpu,
+				       struct homak_dev *hdev,
+				       struct sk_buff *skb, u32 at,
+				       struct homa_rx_pkt *pkt)
 {
 	if (in->looked_up &&
 	    (homak_rx_has_data(pkt) || pkt->verdict == HOMA_RX_CONTROL)) {

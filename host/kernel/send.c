@@ -144,8 +144,10 @@ static void homak_send_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
 
 /* ---- requests ---- */
 
-int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
-		   struct homak_sending *s)
+/* Does what homak_send_rpc() says; sendmsg() has it inlined. */
+static HOMAK_HOT int homak_request_out(struct homak_cpu *cpu,
+				       struct homak_sock *hsk,
+				       struct homak_sending *s)
 {
 	struct homa_send send = {
 		.dst = s->name.addr,
@@ -196,6 +198,12 @@ int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 	return 0;
 }
 
+int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
+		   struct homak_sending *s)
+{
+	return homak_request_out(cpu, hsk, s);
+}
+
 /* Takes a request back whose id the application cannot be told. */
 static int homak_send_untold(struct homak_sock *hsk, struct homak_sending *s)
 {
@@ -227,7 +235,7 @@ static HOMAK_HOT int homak_send_request(struct homak_sock *hsk,
 	if (err)
 		return err;
 	cpu = homak_enter_wait(hsk->hnet);
-	err = cpu ? homak_send_rpc(cpu, hsk, s) : -ENETDOWN;
+	err = cpu ? homak_request_out(cpu, hsk, s) : -ENETDOWN;
 	if (cpu)
 		homak_leave(cpu);
 	if (err) {
@@ -274,8 +282,10 @@ static int homak_send_said(struct homak_cpu *cpu, const struct homak_sending *s,
 	return homa_rpc_reply(&cpu->ctx, s->handle, s->length, s->filled, alive);
 }
 
-int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
-		     struct homak_sending *s, bool *ours)
+/* Does what homak_send_reply() says; sendmsg() has it inlined. */
+static HOMAK_HOT int homak_reply_out(struct homak_cpu *cpu,
+				     struct homak_sock *hsk,
+				     struct homak_sending *s, bool *ours)
 {
 	struct homa_rpc *rpc = homak_find_served(cpu, hsk, s), *alive;
 	struct homa_tx_desc desc HOMA_NOINIT;
@@ -313,6 +323,12 @@ out:
 	return err;
 }
 
+int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
+		     struct homak_sending *s, bool *ours)
+{
+	return homak_reply_out(cpu, hsk, s, ours);
+}
+
 static HOMAK_HOT int homak_send_response(struct homak_sock *hsk,
 					 struct msghdr *msg,
 					 struct homak_sending *s)
@@ -330,7 +346,7 @@ static HOMAK_HOT int homak_send_response(struct homak_sock *hsk,
 			return err;
 	}
 	cpu = homak_enter_wait(hsk->hnet);
-	err = cpu ? homak_send_reply(cpu, hsk, s, &ours) : -ENETDOWN;
+	err = cpu ? homak_reply_out(cpu, hsk, s, &ours) : -ENETDOWN;
 	if (cpu)
 		homak_leave(cpu);
 	if (ours && fits)

@@ -292,8 +292,8 @@ static void homak_tx_rest(struct homak_cpu *cpu, struct homak_dev *hdev)
 		cpu->ctx.tx_link = NULL;
 }
 
-void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
-		    struct homak_route *way)
+HOMAK_HOT void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
+			      struct homak_route *way)
 {
 	struct homak_dev *hdev = homak_dev_of(desc->link);
 	struct homak_tx_turn turn = { .cpu = cpu, .hdev = hdev };

@@ -57,6 +57,16 @@ typedef __be64 homa_be64;
 
 /* Marks a function that is rarely called, so that it is kept out of the usual ones. */
 #define HOMA_RARE noinline __cold
+
+/* Marks a function of the hot path that others call, too: where all files are compiled as one it
+ * is inlined everywhere, as if it had the one caller (docs/kernel-performance.md). Sparse
+ * demands the word inline at the definition, too. */
+#if defined(HOMAK_WHOLE) && !defined(__CHECKER__)
+#define HOMA_HOT inline __attribute__((__always_inline__))
+#else
+#define HOMA_HOT
+#endif
+
 #define homa_prefetch(p) prefetch(p)
 #define homa_container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))

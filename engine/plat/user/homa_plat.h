@@ -59,6 +59,8 @@ int memcmp(const void *a, const void *b, size_t n);
 #define HOMA_NOINIT
 /* Marks a function that is rarely called, so that it is kept out of the usual ones. */
 #define HOMA_RARE __attribute__((noinline, cold))
+/* Marks a function of the hot path that others call, too; only homa.ko inlines it everywhere. */
+#define HOMA_HOT
 #define homa_prefetch(p) __builtin_prefetch(p)
 #define homa_container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
