@@ -81,8 +81,8 @@ void life_drops(void)
 	int i, off = 0;
 
 	bind_sock(&t, 4050);
-	/* Where memory is checked an answer takes long: no questions meanwhile, whose second answers
-	 * would be dropped. */
+	/* Where memory is checked an answer takes long: no questions meanwhile,
+	 * whose second answers would be dropped. */
 	sysctl_set("resend_ticks", 10000);
 	tracing(true);
 	/* Nothing is dropped if all goes well. */
