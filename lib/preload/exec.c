@@ -13,7 +13,8 @@
  * checked like anything else: homad says what a stream is. A program that runs with the rights
  * of another user (AT_SECURE) looks for none.
  *
- * A program that does not load this library gets nothing: its connections are reset.
+ * A program that does not load this library gets nothing: its connections are reset, and its
+ * listeners go on with the kernel.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -164,30 +165,43 @@ static int write_all(const struct homa_streams_ticket *ticket, int pipe)
 	return fd;
 }
 
-/* Say whether connections that only this process has are reset when its attachment ends; returns
- * how many there are. */
-static unsigned int set_resets(bool on)
+/* Prepare a socket, which a program without this library is about to have, or undo that:
+ * connections that nobody else has are reset when the attachment ends, and listeners that nobody
+ * else has wait as the kernel's do. Returns whether there was something to do. */
+static bool leave(struct homa_pl_sock *s, int fd, bool on)
 {
-	unsigned int num = 0;
+	const struct homa_pl_tcp *tcp = s->tcp;
+
+	if (!tcp || !tcp->stream ||
+	    (HOMA_PL_REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC))
+		return false;
+	if (tcp->listens && !tcp->forked) {
+		(on ? homa_pl_tcp_leave_listener : homa_pl_tcp_store_listener)(s);
+		return true;
+	}
+	if (!tcp->open || tcp->listens || homa_stream_is_shared(tcp->stream))
+		return false;
+	homa_stream_options(tcp->stream, on ? tcp->options | HOMA_STREAM_RESET :
+					      tcp->options);
+	return true;
+}
+
+/* Do so for all sockets; true if there was one. */
+static bool leave_all(bool on)
+{
+	bool any = false;
 	int fd = -1;
 
 	while (homa_pl_tcp_has_context() &&
 	       (fd = homa_pl_table_next(fd + 1)) >= 0) {
 		struct homa_pl_sock *s = homa_pl_find(fd);
-		struct homa_pl_tcp *tcp = s ? s->tcp : NULL;
 
-		if (tcp && tcp->stream && tcp->open && !tcp->listens &&
-		    !homa_stream_is_shared(tcp->stream) &&
-		    !(HOMA_PL_REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC)) {
-			homa_stream_options(tcp->stream,
-					    on ? tcp->options | HOMA_STREAM_RESET :
-						 tcp->options);
-			num++;
-		}
-		if (s)
-			homa_pl_put(s);
+		if (!s)
+			continue;
+		any |= leave(s, fd, on);
+		homa_pl_put(s);
 	}
-	return num;
+	return any;
 }
 
 void homa_pl_exec_begin(struct homa_pl_exec *exec, const char *path,
@@ -201,7 +215,7 @@ void homa_pl_exec_begin(struct homa_pl_exec *exec, const char *path,
 		return;
 	why = homa_pl_exec_refuses(path, env, how & HOMA_PL_SEARCHES);
 	if (why && !(how & HOMA_PL_SPAWNS))
-		exec->resets = set_resets(true) > 0;
+		exec->left = leave_all(true);
 	if (why) {
 		homa_pl_debug("%s does not get TCP connections: %s",
 			      path ? path : "the program that is run", why);
@@ -224,8 +238,8 @@ void homa_pl_exec_end(struct homa_pl_exec *exec)
 		HOMA_PL_REAL(close)(exec->memory);
 	if (exec->pipe >= 0)
 		HOMA_PL_REAL(close)(exec->pipe);
-	if (exec->resets)
-		set_resets(false);
+	if (exec->left)
+		leave_all(false);
 	if (exec->alone)
 		homa_pl_exec_unlock();
 	errno = error;

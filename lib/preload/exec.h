@@ -9,12 +9,11 @@
 /** struct homa_pl_exec - what the other program is given
  * @memory: the descriptor of the memfd that says what is known of the sockets, or -1.
  * @pipe: the descriptor of the ticket's pipe, or -1.
- * @resets: true if connections were set to be reset, because the program does not load this
- *	library.
+ * @left: true if sockets were prepared for a program that does not load this library.
  * @alone: true if other threads that run programs wait for this one. */
 struct homa_pl_exec {
 	int memory, pipe;
-	bool resets, alone;
+	bool left, alone;
 };
 
 /* How a program is run; a set of these. */

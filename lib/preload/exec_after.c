@@ -188,6 +188,8 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 	}
 	tcp->open = false;
 	tcp->listens = true;
+	/* Whoever has run this program may have it, too. */
+	tcp->forked = true;
 	tcp->fd = homa_pl_own_fd(HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0));
 }
 

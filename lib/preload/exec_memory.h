@@ -38,7 +38,7 @@
  * @shut_write: 1 if the program has shut it down for writing.
  * @common: 1 if another process has or had the connection, too.
  * @kernels: 1 if the socket has an option that homad does not know.
- * @forked: 1 if a process has forked while the socket was the kernel's.
+ * @forked: 1 if a process has forked while the socket was the kernel's or a listener.
  * @unused: zeros, so that all bytes of the struct have a value.
  */
 struct homa_pl_kept {

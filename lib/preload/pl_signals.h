@@ -20,8 +20,8 @@
  * @depth: the number of calls inside each other in which no handler may run.
  * @deferred: true if a signal has come in such a call. It is pending in the kernel, and all
  *	signals are blocked until homa_pl_signals_again().
- * @wake_fd: the eventfd to which a handler writes when it runs, because the thread is about to
- *	sleep; -1 if it need not.
+ * @interrupted: what is called before a handler runs, because the thread sleeps or is about to;
+ *	NULL if it does not.
  * @ran: the number of handlers that have run.
  * @ran_hard: the number of those that were set up without SA_RESTART.
  * @cancel: if @depth is not 0, the thread's cancel state from before, which holds while it sleeps.
@@ -30,7 +30,7 @@
 struct homa_pl_signals {
 	unsigned int depth;
 	bool deferred;
-	int wake_fd;
+	void (*interrupted)(void);
 	unsigned int ran, ran_hard;
 	int cancel;
 	sigset_t mask;
@@ -68,8 +68,8 @@ static inline void homa_pl_unhold(void)
 
 /** homa_pl_let_signals() - let handlers run and the thread be cancelled, as it is about to sleep in
  *  the kernel. It holds; if it is cancelled, the caller's cleanup handler holds again.
- *  @wake_fd: see struct homa_pl_signals. Returns what homa_pl_hold_again() takes. */
-unsigned int homa_pl_let_signals(int wake_fd);
+ *  @interrupted: see struct homa_pl_signals. Returns what homa_pl_hold_again() takes. */
+unsigned int homa_pl_let_signals(void (*interrupted)(void));
 /** homa_pl_hold_again() - from now on no handler runs again, and the thread is not cancelled. */
 void homa_pl_hold_again(unsigned int depth);
 

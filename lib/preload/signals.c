@@ -20,7 +20,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -33,7 +32,7 @@
  * still use an old one. */
 #define COPIES 4
 
-__thread struct homa_pl_signals homa_pl_signals = { .wake_fd = -1 };
+__thread struct homa_pl_signals homa_pl_signals;
 
 /* What the program has set up, for each signal. Handlers read it at any time: it is changed
  * in a copy that then becomes the present one. */
@@ -85,14 +84,12 @@ static void before_handler(int number, const struct sigaction *act,
 	struct homa_pl_signals *own = &homa_pl_signals;
 	struct sigaction none = { .sa_handler = SIG_DFL };
 	sigset_t mask = context->uc_sigmask;
-	uint64_t one = 1;
 	int before = errno;
 
 	own->ran++;
 	own->ran_hard += !(act->sa_flags & SA_RESTART);
-	if (own->wake_fd >= 0 &&
-	    HOMA_PL_REAL(write)(own->wake_fd, &one, sizeof(one)) < 0)
-		errno = before; /* The counter is full, so the descriptor is readable. */
+	if (own->interrupted)
+		own->interrupted();
 	if (act->sa_flags & SA_RESETHAND)
 		HOMA_PL_REAL(sigaction)(number, &none, NULL);
 	sigorset(&mask, &mask, &act->sa_mask);
@@ -129,12 +126,12 @@ void homa_pl_signals_again(void)
 	errno = before;
 }
 
-unsigned int homa_pl_let_signals(int wake_fd)
+unsigned int homa_pl_let_signals(void (*interrupted)(void))
 {
 	struct homa_pl_signals *own = &homa_pl_signals;
 	unsigned int depth = own->depth;
 
-	own->wake_fd = wake_fd;
+	own->interrupted = interrupted;
 	pthread_setcancelstate(own->cancel, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	own->depth = 0;
@@ -149,7 +146,7 @@ void homa_pl_hold_again(unsigned int depth)
 	homa_pl_signals.depth = depth;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &homa_pl_signals.cancel);
-	homa_pl_signals.wake_fd = -1;
+	homa_pl_signals.interrupted = NULL;
 }
 
 /* ---- sigaction ---- */

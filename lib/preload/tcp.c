@@ -73,8 +73,9 @@ static void linger(struct homa_pl_tcp *tcp)
 {
 	int64_t until = tcp->linger < 0 ? INT64_MAX : homa_pl_now() + tcp->linger;
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	struct homa_pl_waits waits = { .ready = peer_has_all, .arg = tcp->stream };
 	int cancel = homa_pl_signals.cancel;
-	struct pollfd fds[2];
+	struct pollfd fds[1];
 
 	if (!tcp->linger || tcp->listens || tcp->stopped ||
 	    homa_stream_is_shared(tcp->stream) ||
@@ -86,7 +87,7 @@ static void linger(struct homa_pl_tcp *tcp)
 	do
 		homa_pl_pump();
 	while (!peer_has_all(tcp->stream) && homa_pl_now() < until &&
-	       homa_pl_sleep(fds, 0, until, NULL, peer_has_all, tcp->stream) > 0);
+	       homa_pl_sleep(fds, 0, until, NULL, &waits) > 0);
 	homa_pl_signals.cancel = cancel;
 }
 

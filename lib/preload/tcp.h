@@ -13,7 +13,9 @@
  *	tcp_fork.c	sockets that are the kernel's when the process forks
  *	tcp_inherit.c	options that accepted connections have from their listener
  *	tcp_common.c	what several processes with one connection have together
- *	tcp_wait.c	sleeping, and who is woken by what homad tells
+ *	tcp_wait.c	this process's context at homad, and its news
+ *	tcp_sleep.c	sleeping
+ *	tcp_sleepers.c	who sleeps, and who is woken
  *	tcp_one.c	waiting for one socket
  *	tcp_poll.c	poll() and select()
  *	tcp_epoll.c	epoll sets
@@ -38,6 +40,8 @@
 #include "preload.h"
 #include "stream_urgent.h"
 
+struct homa_pl_set;
+struct homa_pl_sleeper;
 struct homa_pl_watch;
 struct homa_streams_ticket;
 
@@ -70,8 +74,8 @@ struct homa_pl_tcp {
 	/* The program has set an option that homad does not know, so the socket stays the kernel's:
 	 * homa_pl_tcp_kernel_knows(). */
 	bool kernels;
-	/* The process has forked while the socket was the kernel's, so another one may have it,
-	 * too: the kernel connects it. */
+	/* The process has forked while the socket was the kernel's or a listener, so another one
+	 * may have the kernel's socket, too: the kernel connects it. */
 	bool forked;
 	/* @connecting: the program has called connect() and does not know the result yet.
 	 * @open: the connection is open, and the program knows it. */
@@ -103,8 +107,6 @@ struct homa_pl_tcp {
 	/* Of a listener: which options accepted connections get; 0 if it has to be found out.
 	 * tcp_inherit.c reads and writes it, atomically. */
 	uint32_t inherited;
-	/* homad has just told news of it; homa_pl_tcp_lock() protects it. */
-	bool has_news;
 	/* Who gets signals. */
 	struct homa_pl_async async;
 	/* The first of its places in epoll sets, linked by homa_pl_watch.of_sock;
@@ -112,17 +114,15 @@ struct homa_pl_tcp {
 	struct homa_pl_watch *watches;
 };
 
-/** struct homa_pl_sleeper - a thread that sleeps, and the eventfd that wakes it. Guarded by:
- *  homa_pl_tcp_lock() */
-struct homa_pl_sleeper {
-	/* The next one in the list of threads that sleep. */
-	struct homa_pl_sleeper *next;
-	/* The eventfd; another thread writes to it when there is news. */
-	int fd;
-	/* The socket that the thread waits for; NULL if it waits for several. */
-	const struct homa_pl_sock *sock;
-	/* The thread sleeps in an epoll set, which is told of news of its sockets. */
-	bool in_set;
+/** struct homa_pl_waits - what a thread sleeps for. Written by: that thread, before it sleeps
+ * @ready: asked with @arg before the thread sleeps; true if it need not. Or NULL.
+ * @concerned: as in struct homa_pl_sleeper; NULL: all news concerns the thread.
+ * @arg: what the two get. */
+struct homa_pl_waits {
+	bool (*ready)(void *arg);
+	bool (*concerned)(const void *arg, struct homa_pl_sock *const *told,
+			  int n);
+	void *arg;
 };
 
 /** struct homa_pl_wanted - what a thread waits for. Written by: that thread */
@@ -155,38 +155,43 @@ void homa_pl_tcp_lock(void);
 void homa_pl_tcp_unlock(void);
 /** homa_pl_pump() - take homad's news, and wake whom it concerns. The caller holds its signals. */
 void homa_pl_pump(void);
-/** homa_pl_tell() - wake all threads that wait, because @s is ready for more than before. */
+/** homa_pl_pump_for() - do so, but wake nobody who sleeps in @set, at which the caller looks
+ *  itself, nor @self, the caller. Both may be NULL. */
+void homa_pl_pump_for(const struct homa_pl_set *set,
+		      const struct homa_pl_sleeper *self);
+/** homa_pl_hung_up() - note that homad has ended. */
+void homa_pl_hung_up(void);
+/** homa_pl_tell() - wake the threads that wait for @s, because it is ready for more than before. */
 void homa_pl_tell(struct homa_pl_sock *s);
 /** homa_pl_may_sleep() - ask homad to signal news; false if there is some already. */
 bool homa_pl_may_sleep(void);
 /** homa_pl_news_fd() - the descriptor that is readable when homad signals; -1 if it has ended. */
 int homa_pl_news_fd(void);
-/** homa_pl_on_news() - have @call called for each socket with news, under the lock. */
-void homa_pl_on_news(void (*call)(struct homa_pl_sock *s));
+/** homa_pl_on_news() - have @call called for each socket with news, under the lock. @looks: the set
+ *  at which the thread that has taken the news looks itself, or NULL. */
+void homa_pl_on_news(void (*call)(struct homa_pl_sock *s,
+				  const struct homa_pl_set *looks));
+/** homa_pl_on_fork() - have @call called before a fork(), under the lock. */
+void homa_pl_on_fork(void (*call)(void));
+/* ---- tcp_sleep.c ---- */
+
 /**
  * homa_pl_sleep() - sleep until a descriptor is ready, homad has news, or it is @until
- * @fds: @n descriptors, with room for two more behind.
+ * @fds: @n descriptors, with room for one more behind.
  * @until: a time of homa_pl_now() in ns; INT64_MAX: never.
  * @mask: as for ppoll(), or NULL.
- * @ready: asked with @arg once more before sleeping; true if the thread need not sleep. Or NULL.
  * Returns 1 if the caller shall look again, 0 at @until, -EINTR, or -HOMA_PL_RESTART. It is a
  * cancellation point; the caller holds its signals, and so does a thread that is cancelled.
  */
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
-		  const sigset_t *mask, bool (*ready)(void *arg), void *arg);
+		  const sigset_t *mask, const struct homa_pl_waits *waits);
 /** homa_pl_until() - the time of homa_pl_now() at which a call of @timeout ns gives up; INT64_MAX
  *  if @timeout is -1, for ever. */
 static inline int64_t homa_pl_until(int64_t timeout)
 {
 	return timeout < 0 ? INT64_MAX : homa_pl_now() + timeout;
 }
-/** homa_pl_sleeps_for() - this thread's next sleep is for @s alone; NULL: for several sockets. */
-void homa_pl_sleeps_for(const struct homa_pl_sock *s);
-/** homa_pl_join(), homa_pl_leave_sleep() - enter and leave the list of threads that sleep. In
- *  between, other threads write to its descriptor when there is news. */
-void homa_pl_join(struct homa_pl_sleeper *sleeper);
-void homa_pl_leave_sleep(const struct homa_pl_sleeper *sleeper);
-/** homa_pl_sleeper_fd() - this thread's eventfd, or a negative errno. */
+/** homa_pl_sleeper_fd() - the set in which this thread sleeps alone, or a negative errno. */
 int homa_pl_sleeper_fd(void);
 
 /* ---- tcp_one.c ---- */

@@ -73,15 +73,15 @@ static void send_due(void)
 
 static void *run(void *arg)
 {
-	struct pollfd fds[2];
+	const struct homa_pl_waits waits = { .ready = homa_pl_tcp_any_due };
+	struct pollfd fds[1];
 
 	(void)arg;
 	homa_pl_hold();
 	for (;;) {
 		homa_pl_pump();
 		send_due();
-		if (homa_pl_sleep(fds, 0, INT64_MAX, NULL, homa_pl_tcp_any_due,
-				  NULL) < 0)
+		if (homa_pl_sleep(fds, 0, INT64_MAX, NULL, &waits) < 0)
 			break;
 	}
 	homa_pl_unhold();

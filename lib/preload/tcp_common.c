@@ -136,6 +136,17 @@ void homa_pl_tcp_store_listener(const struct homa_pl_sock *s)
 	HOMA_PL_REAL(fcntl)(s->tcp->fd, F_SETFL, flags);
 }
 
+void homa_pl_tcp_leave_listener(const struct homa_pl_sock *s)
+{
+	int flags = HOMA_PL_REAL(fcntl)(s->tcp->fd, F_GETFL);
+
+	if (flags < 0)
+		return;
+	if (!(flags & WANTS_NONBLOCK))
+		flags &= ~O_NONBLOCK;
+	HOMA_PL_REAL(fcntl)(s->tcp->fd, F_SETFL, flags & ~WANTS_NONBLOCK);
+}
+
 void homa_pl_tcp_share(struct homa_stream *stream)
 {
 	struct homa_pl_sock *s = homa_stream_user(stream);

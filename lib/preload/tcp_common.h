@@ -26,6 +26,9 @@ void homa_pl_tcp_fetch_listener(struct homa_pl_sock *s);
 bool homa_pl_tcp_seems_nonblocking(const struct homa_pl_sock *s, int fd);
 /** homa_pl_tcp_store_listener() - let the other processes that have it see its O_NONBLOCK. */
 void homa_pl_tcp_store_listener(const struct homa_pl_sock *s);
+/** homa_pl_tcp_leave_listener() - have O_NONBLOCK of the kernel's socket as the program wants it,
+ *  for one without this library. */
+void homa_pl_tcp_leave_listener(const struct homa_pl_sock *s);
 /** homa_pl_tcp_share() - make them common for a connection that another process is about to get.
  *  The caller has homa_pl_tcp_lock(). */
 void homa_pl_tcp_share(struct homa_stream *stream);

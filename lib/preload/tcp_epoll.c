@@ -15,6 +15,7 @@
 #include "pl_signals.h"
 #include "tcp.h"
 #include "tcp_ready.h"
+#include "tcp_sleep.h"
 #include "real.h"
 
 /* All that epoll_ctl() takes together with EPOLLEXCLUSIVE. */
@@ -28,15 +29,18 @@ static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
 }
 
 /* Put all watches of a socket into ready lists. The caller has the lock. */
-static void news_of(struct homa_pl_sock *s)
+static void news_of(struct homa_pl_sock *s, const struct homa_pl_set *looks)
 {
 	struct homa_pl_watch *w;
 
 	for (w = s->tcp ? s->tcp->watches : NULL; w; w = w->of_sock)
-		homa_pl_ready_put(w);
+		homa_pl_ready_put(w, looks);
 }
 
 /* ---- sets and watches ---- */
+
+/* All sets; under the lock. */
+static struct homa_pl_set *all_sets;
 
 static void forget(struct homa_pl_watch *w)
 {
@@ -54,10 +58,15 @@ static void forget(struct homa_pl_watch *w)
 
 static void drop_set(struct homa_pl_sock *s)
 {
+	struct homa_pl_set **at;
+
 	homa_pl_tcp_lock();
 	while (s->set->watches)
 		forget(s->set->watches);
 	homa_pl_set_is_single(s->set);
+	for (at = &all_sets; *at != s->set; at = &(*at)->next_set)
+		;
+	*at = s->set->next_set;
 	homa_pl_tcp_unlock();
 	homa_pl_close_own_fd(s->set->nudge_fd);
 	free(s->set);
@@ -68,6 +77,48 @@ static void fill(struct homa_pl_sock *s, void *arg)
 {
 	s->set = arg;
 	s->drop = drop_set;
+	homa_pl_tcp_lock();
+	s->set->next_set = all_sets;
+	all_sets = s->set;
+	homa_pl_tcp_unlock();
+}
+
+/* A descriptor of the set @of; -1 if the program has just closed the last one. */
+static int descriptor_of(const struct homa_pl_set *of)
+{
+	const struct homa_pl_sock *s = homa_pl_table_get(of->epfd);
+	int fd = of->epfd;
+
+	/* The program may have duplicated it, and closed the first one. */
+	if (HOMA_PL_LIKELY(s && s->set == of))
+		return fd;
+	fd = -1;
+	while ((fd = homa_pl_table_next(fd + 1)) >= 0) {
+		s = homa_pl_table_get(fd);
+		if (s && s->set == of)
+			break;
+	}
+	return fd;
+}
+
+/* Before a fork() the sets become such as both processes may have: what homad tells the one may not
+ * be taken by the other. */
+static void share_all(void)
+{
+	struct homa_pl_set *set;
+	int epfd;
+
+	for (set = all_sets; set; set = set->next_set) {
+		bool open = set->ear.open && !set->ear.shared;
+
+		set->ear.shared = true;
+		epfd = open ? descriptor_of(set) : -1;
+		if (epfd < 0)
+			continue;
+		homa_pl_ear_close(&set->ear, epfd);
+		homa_pl_ear_open(&set->ear, epfd,
+				 (epoll_data_t){ .ptr = &set->homad_cookie });
+	}
 }
 
 static struct homa_pl_sock *new_set(int epfd)
@@ -91,6 +142,7 @@ static struct homa_pl_sock *new_set(int epfd)
 		__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
 		homa_pl_hold();
 		homa_pl_on_news(news_of);
+		homa_pl_on_fork(share_all);
 		return s;
 	}
 	homa_pl_close_own_fd(set->nudge_fd);
@@ -116,24 +168,6 @@ static struct homa_pl_watch *find_watch(const struct homa_pl_sock *s,
 	while (w && (w->set != set || w->fd != fd))
 		w = w->of_sock;
 	return w;
-}
-
-/* A descriptor of the set @of; -1 if the program has just closed the last one. */
-static int descriptor_of(const struct homa_pl_set *of)
-{
-	const struct homa_pl_sock *s = homa_pl_table_get(of->epfd);
-	int fd = of->epfd;
-
-	/* The program may have duplicated it, and closed the first one. */
-	if (HOMA_PL_LIKELY(s && s->set == of))
-		return fd;
-	fd = -1;
-	while ((fd = homa_pl_table_next(fd + 1)) >= 0) {
-		s = homa_pl_table_get(fd);
-		if (s && s->set == of)
-			break;
-	}
-	return fd;
 }
 
 /* Only sockets for which something can come from the kernel are in the kernel's set. */
@@ -222,7 +256,7 @@ static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 	tell_kernel(w, epfd);
 	/* A thread that waits will look whether the stream is ready. */
 	if (s->tcp->stream)
-		homa_pl_ready_put(w);
+		homa_pl_ready_put(w, NULL);
 	return 0;
 }
 
@@ -292,7 +326,7 @@ void homa_pl_tcp_moved(struct homa_pl_sock *s)
 	homa_pl_tcp_lock();
 	for (w = s->tcp->watches; w; w = w->of_sock) {
 		tell_kernel(w, descriptor_of(w->set));
-		homa_pl_ready_put(w);
+		homa_pl_ready_put(w, NULL);
 	}
 	homa_pl_tcp_unlock();
 }
@@ -306,6 +340,14 @@ void homa_pl_tcp_unwatch(struct homa_pl_sock *s)
 }
 
 /* ---- waiting ---- */
+
+/* Wake another thread that sleeps in the set for what is left: what this one has not taken, and
+ * what may be ready still. The kernel does the same. */
+static void tell_others(struct homa_pl_set *set)
+{
+	if (set->first)
+		homa_pl_set_nudge(set);
+}
 
 /* Write the events of at most @max streams that are ready; returns how many. */
 static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
@@ -328,10 +370,6 @@ static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 			end = &w->of_ready;
 		}
 	}
-	/* Wake other threads for what is left. They may have been woken by this thread's part, and
-	 * sleep again. */
-	if (set->first)
-		homa_pl_set_nudge(set);
 	/* Level triggered streams go behind the others, to be looked at again. */
 	while (again) {
 		w = again;
@@ -341,138 +379,121 @@ static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 		*set->last = w;
 		set->last = &w->of_ready;
 	}
+	tell_others(set);
 	homa_pl_set_tell(set, false);
 	return n;
 }
 
+/** struct ours - what our own descriptors in the kernel's set have told */
+struct ours {
+	/* Another thread has nudged. */
+	bool nudged;
+	/* homad has signalled. */
+	bool signalled;
+};
+
 /* Take the events of our own descriptors out; returns how many are left. */
 static int strip(const struct homa_pl_set *set, struct epoll_event *events,
-		 int n, bool *nudged)
+		 int n, struct ours *ours)
 {
 	int i, left = 0;
 
 	for (i = 0; i < n; i++) {
-		if (events[i].data.ptr == &set->cookie)
-			*nudged = true;
-		else if (events[i].data.ptr != &set->homad_cookie)
+		const char *is = events[i].data.ptr;
+
+		if (is == &set->homad_cookie &&
+		    (events[i].events & (EPOLLHUP | EPOLLERR)))
+			homa_pl_hung_up();
+		if (is == &set->cookie)
+			ours->nudged = true;
+		else if (is == &set->homad_cookie)
+			ours->signalled = true;
+		else if (is != &set->ready_cookie)
 			events[left++] = events[i];
 	}
 	return left;
 }
 
-/* Wait in the kernel's set. Kernels before 5.11 and C libraries before 2.35 know whole milliseconds
- * only, to which times are rounded up. */
-static int kernel_wait(int epfd, struct epoll_event *events, int max,
-		       const struct timespec *wait, const sigset_t *mask)
+/* What is left of the kernel's @n events. */
+static int without_ours(struct homa_pl_set *set, struct epoll_event *events,
+			int n, struct ours *ours)
 {
-	/* Atomic; true when the kernel has said that it has no such call. */
-	static bool none;
-	int ms = -1, n;
+	uint64_t count;
 
-	if (HOMA_PL_REAL(epoll_pwait2) &&
-	    !__atomic_load_n(&none, __ATOMIC_RELAXED)) {
-		n = HOMA_PL_REAL(epoll_pwait2)(epfd, events, max, wait, mask);
-		if (n >= 0 || errno != ENOSYS)
-			return n;
-		__atomic_store_n(&none, true, __ATOMIC_RELAXED);
-	}
-	if (wait)
-		ms = wait->tv_sec > 1000000 ?
-			     1000000000 :
-			     (int)(wait->tv_sec * 1000 +
-				   (wait->tv_nsec + 999999) / 1000000);
-	return HOMA_PL_REAL(epoll_pwait)(epfd, events, max, ms, mask);
+	n = strip(set, events, n, ours);
+	if (ours->nudged &&
+	    HOMA_PL_REAL(read)(set->nudge_fd, &count, sizeof(count)) < 0)
+		return n; /* The event was another one's, or another thread has read it. */
+	return n;
 }
 
-/* Ask the kernel's set. A listener with EPOLLONESHOT may be told by it and by the ready list. */
+/* Ask the kernel's set, and do not wait. Who takes homad's signal out of it takes the news. */
 static int kernel_events(struct homa_pl_set *set, int epfd,
 			 struct epoll_event *events, int max,
-			 const struct timespec *wait, const sigset_t *mask)
+			 const sigset_t *mask)
 {
-	bool nudged = false;
-	uint64_t count;
-	int n = kernel_wait(epfd, events, max, wait, mask);
+	const struct timespec now = { 0, 0 };
+	struct ours ours = { .nudged = false };
+	int n = homa_pl_kernel_wait(epfd, events, max, &now, mask);
 
 	if (n < 0)
 		return -errno;
-	n = strip(set, events, n, &nudged);
-	if (nudged && HOMA_PL_REAL(read)(set->nudge_fd, &count, sizeof(count)) < 0)
-		return n; /* The event was another one's, or another thread has read it. */
+	n = without_ours(set, events, n, &ours);
+	if (ours.signalled)
+		homa_pl_pump();
 	return n;
 }
 
 /** struct set_sleep - a thread that sleeps in a set */
 struct set_sleep {
-	/* The set. */
-	struct homa_pl_set *set;
 	/* The socket of the set, which the call holds. */
 	struct homa_pl_sock *sock;
-	/* The thread. */
-	struct homa_pl_sleeper sleeper;
-	/* The set's descriptor. */
-	int epfd;
 	/* The depth in which signals were held before. */
 	unsigned int depth;
 };
-
-static void wake_up(struct set_sleep *sleep)
-{
-	struct homa_pl_set *set = sleep->set;
-
-	homa_pl_hold_again(sleep->depth);
-	homa_pl_leave_sleep(&sleep->sleeper);
-	homa_pl_tcp_lock();
-	if (!--set->sleepers)
-		homa_pl_set_homad(set, sleep->epfd, false);
-	homa_pl_tcp_unlock();
-}
 
 /* The thread was cancelled in its sleep. */
 static void is_cancelled(void *arg)
 {
 	struct set_sleep *sleep = arg;
 
-	wake_up(sleep);
+	homa_pl_hold_again(sleep->depth);
+	homa_pl_leave_set(NULL);
 	homa_pl_put(sleep->sock);
 }
 
-/* Sleep until @until (ns) at most. Returns the number of the kernel's events, or an error. */
-static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
-		    int max, int64_t until, const sigset_t *mask)
+/* Enter the set. Returns until when the thread may sleep there, @until or 0. */
+static int64_t enter(struct homa_pl_set *set, int epfd, int64_t until)
 {
-	struct homa_pl_set *set = s->set;
-	struct set_sleep sleep = { set,
-				   s,
-				   { .fd = set->nudge_fd, .in_set = true },
-				   epfd,
-				   homa_pl_signals.depth };
-	unsigned int ran = homa_pl_signals.ran;
-	struct timespec wait = { 0, 0 };
-	int64_t left = until - homa_pl_now();
 	bool go;
-	int n;
 
-	homa_pl_join(&sleep.sleeper);
 	homa_pl_tcp_lock();
-	set->sleepers++;
-	homa_pl_set_homad(set, epfd, true);
+	homa_pl_enter_set(set, epfd);
 	homa_pl_sets_tell();
 	go = !set->first;
 	homa_pl_tcp_unlock();
-	left = left > 0 ? left : 0;
-	if (go && homa_pl_may_sleep()) {
-		wait.tv_sec = left / 1000000000;
-		wait.tv_nsec = left % 1000000000;
-	}
+	return go && homa_pl_may_sleep() ? until : 0;
+}
+
+/* Sleep in the set, which the thread has entered, until @until (ns) at most. Returns the number of
+ * the kernel's events, or an error. @signalled becomes true if homad's signal has ended it. */
+static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
+		    int max, int64_t until, const sigset_t *mask, bool *signalled)
+{
+	struct set_sleep sleep = { s, homa_pl_signals.depth };
+	struct homa_pl_set *set = s->set;
+	unsigned int ran = homa_pl_signals.ran;
+	struct ours ours = { .nudged = false };
+	int n;
+
 	pthread_cleanup_push(is_cancelled, &sleep);
-	homa_pl_let_signals(set->nudge_fd);
-	n = kernel_events(set, epfd, events, max,
-			  until == INT64_MAX && (wait.tv_sec || wait.tv_nsec) ?
-				  NULL :
-				  &wait,
-			  mask);
+	n = homa_pl_wait_in_set(epfd, events, max, until, mask);
+	homa_pl_hold_again(sleep.depth);
 	pthread_cleanup_pop(0);
-	wake_up(&sleep);
+	if (n > 0)
+		n = without_ours(set, events, n, &ours);
+	homa_pl_leave_set(set);
+	*signalled = ours.signalled;
 	/* The signal may have come before the kernel was called. */
 	if (!n && homa_pl_signals.ran != ran)
 		n = -EINTR;
@@ -484,31 +505,45 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 static int kernels_turn(struct homa_pl_set *set, int epfd,
 			struct epoll_event *events, int max)
 {
-	const struct timespec now = { 0, 0 };
 	int n = 0;
 
 	if (__atomic_exchange_n(&set->kernel_waits, false, __ATOMIC_RELAXED))
-		n = kernel_events(set, epfd, events, (max + 1) / 2, &now, NULL);
+		n = kernel_events(set, epfd, events, (max + 1) / 2, NULL);
 	return n > 0 ? n : 0;
+}
+
+/* Look at the streams of the set, after all news was taken. @signalled: homad's signal has woken
+ * this thread before. Returns how many events there are behind the first @n. */
+static int look(struct homa_pl_set *set, struct epoll_event *events, int n,
+		int max, bool signalled)
+{
+	int more = 0;
+
+	homa_pl_tcp_lock();
+	homa_pl_sets_tell();
+	if (n < max)
+		more = collect(set, events + n, max - n);
+	else
+		tell_others(set);
+	if (signalled)
+		homa_pl_set_in_vain(!more);
+	homa_pl_tcp_unlock();
+	return more;
 }
 
 static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 		   int max, int64_t until, const sigset_t *mask)
 {
-	const struct timespec now = { 0, 0 };
 	struct homa_pl_set *set = s->set;
+	bool asked, slept = false, signalled = false;
 	int n, more, ended = 0;
-	bool asked;
 
 	for (;;) {
 		n = kernels_turn(set, epfd, events, max);
 		asked = n > 0;
-		homa_pl_pump();
-		homa_pl_tcp_lock();
-		homa_pl_sets_tell();
-		if (n < max)
-			n += collect(set, events + n, max - n);
-		homa_pl_tcp_unlock();
+		if (!slept)
+			homa_pl_pump_for(set, NULL);
+		n += look(set, events, n, max, signalled);
 		if (asked)
 			return n;
 		if (n == max) {
@@ -520,17 +555,24 @@ static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 		/* Who may sleep asks the kernel by that. */
 		if (n || ended || until <= homa_pl_now())
 			more = kernel_events(set, epfd, events + n, max - n,
-					     &now, n ? NULL : mask);
+					     n ? NULL : mask);
 		if (more > 0 || n)
 			return n + (more > 0 ? more : 0);
 		if (more < 0 || ended || until <= homa_pl_now())
 			return ended ? ended : more;
-		more = sleep_in(s, epfd, events, max, until, mask);
+		more = sleep_in(s, epfd, events, max, enter(set, epfd, until),
+				mask, &signalled);
+		slept = true;
 		if (more > 0)
-			return more;
+			break;
 		/* Events that have come are returned before EINTR. */
 		ended = more;
 	}
+	/* News that this thread has taken is for others, who sleep. */
+	homa_pl_tcp_lock();
+	tell_others(set);
+	homa_pl_tcp_unlock();
+	return more;
 }
 
 int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd,

@@ -2,7 +2,7 @@
 /*
  * Sockets that are still the kernel's when the process forks. Parent and child have one socket
  * then, and what the one connects the other reads and writes. homad could give the connection to
- * the one alone that has asked for it, so the kernel makes it.
+ * the one alone that has asked for it, so the kernel makes it. Listeners have such a socket, too.
  */
 #include "internal.h"
 #include "preload_sock.h"
@@ -30,7 +30,7 @@ void homa_pl_tcp_divide(void)
 		return;
 	homa_pl_lock_list();
 	for (s = homa_pl_all; s; s = s->next)
-		if (s->tcp && !s->tcp->stream)
+		if (s->tcp && (!s->tcp->stream || s->tcp->listens))
 			s->tcp->forked = true;
 	homa_pl_unlock_list();
 }

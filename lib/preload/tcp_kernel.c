@@ -158,7 +158,7 @@ int homa_pl_kernel_connect(struct homa_pl_sock *s, int fd,
 	int rc;
 
 	pthread_cleanup_push(is_cancelled, &call);
-	homa_pl_let_signals(-1);
+	homa_pl_let_signals(NULL);
 	rc = HOMA_PL_REAL(connect)(fd, addr, len) ? -errno : 0;
 	homa_pl_hold_again(call.depth);
 	pthread_cleanup_pop(0);
@@ -203,7 +203,7 @@ int homa_pl_kernel_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 	int rc;
 
 	pthread_cleanup_push(is_cancelled, &call);
-	homa_pl_let_signals(-1);
+	homa_pl_let_signals(NULL);
 	rc = accept_now(s, fd, addr, len, flags);
 	homa_pl_hold_again(call.depth);
 	pthread_cleanup_pop(0);

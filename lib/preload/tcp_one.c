@@ -37,6 +37,17 @@ static bool is_ready(void *arg)
 	return homa_pl_tcp_has(stream, w->least);
 }
 
+static bool is_concerned(const void *arg, struct homa_pl_sock *const *told, int n)
+{
+	const struct homa_pl_wanted *w = arg;
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (told[i] == w->s)
+			return true;
+	return false;
+}
+
 static void put(void *s)
 {
 	homa_pl_put(s);
@@ -46,12 +57,11 @@ static void put(void *s)
 static int sleep_with(struct homa_pl_wanted *w, struct pollfd *fds, nfds_t n,
 		      int64_t until)
 {
+	struct homa_pl_waits waits = { is_ready, is_concerned, w };
 	int rc;
 
 	pthread_cleanup_push(put, w->s);
-	homa_pl_sleeps_for(w->s);
-	rc = homa_pl_sleep(fds, n, until, NULL, is_ready, w);
-	homa_pl_sleeps_for(NULL);
+	rc = homa_pl_sleep(fds, n, until, NULL, &waits);
 	pthread_cleanup_pop(0);
 	return rc;
 }
@@ -85,7 +95,7 @@ int homa_pl_wait_once(struct homa_pl_wanted *w, int64_t until)
 {
 	const struct homa_pl_tcp *tcp = w->s->tcp;
 	struct growing growing = { .bytes = 0 };
-	struct pollfd fds[3];
+	struct pollfd fds[2];
 	int64_t look;
 	nfds_t n = 0;
 	int rc;

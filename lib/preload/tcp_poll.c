@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include "internal.h"
 #include "pl_signals.h"
 #include "tcp.h"
 #include "real.h"
@@ -102,6 +103,25 @@ static bool any_ready(void *arg)
 	return look(r->fds, r->n) > 0;
 }
 
+/* Is one of the sockets @told polled? An epoll set may have such a socket in it. */
+static bool any_told(const void *arg, struct homa_pl_sock *const *told, int n)
+{
+	const struct round *r = arg;
+	nfds_t i;
+	int j;
+
+	for (i = 0; i < r->n; i++) {
+		const struct homa_pl_sock *s = homa_pl_table_get(r->fds[i].fd);
+
+		if (s && s->set)
+			return true;
+		for (j = 0; s && j < n; j++)
+			if (told[j] == s)
+				return true;
+	}
+	return false;
+}
+
 /* Write to @kernel what the kernel is asked: listening sockets, and all that are not homad's. */
 static void prepare(const struct pollfd *fds, nfds_t n, struct pollfd *kernel)
 {
@@ -140,6 +160,7 @@ static int poll_in(struct pollfd *fds, nfds_t n, int64_t until,
 {
 	const struct timespec now = { 0, 0 };
 	struct round r = { fds, n };
+	struct homa_pl_waits waits = { any_ready, any_told, &r };
 	int rc, ended = 0;
 
 	for (;;) {
@@ -151,7 +172,7 @@ static int poll_in(struct pollfd *fds, nfds_t n, int64_t until,
 		rc = merge(fds, n, kernel);
 		if (rc || ended || until <= homa_pl_now())
 			return rc ? rc : ended;
-		rc = homa_pl_sleep(kernel, n, until, mask, any_ready, &r);
+		rc = homa_pl_sleep(kernel, n, until, mask, &waits);
 		/* A signal always ends poll(), but what has come is returned before EINTR. */
 		ended = rc == -HOMA_PL_RESTART ? -EINTR : rc < 0 ? rc : 0;
 	}
@@ -163,8 +184,8 @@ static int poll_many(struct pollfd *fds, nfds_t n, int64_t until,
 	struct pollfd *kernel = NULL;
 	int rc;
 
-	if (n < SIZE_MAX - 2)
-		kernel = reallocarray(NULL, n + 2, sizeof(*kernel));
+	if (n < SIZE_MAX - 1)
+		kernel = reallocarray(NULL, n + 1, sizeof(*kernel));
 	if (!kernel)
 		return -ENOMEM;
 	pthread_cleanup_push(free, kernel);
@@ -182,7 +203,7 @@ static void is_cancelled(void *arg)
 int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until,
 		     const sigset_t *mask)
 {
-	struct pollfd few[FEW + 2];
+	struct pollfd few[FEW + 1];
 	int rc;
 
 	pthread_testcancel();

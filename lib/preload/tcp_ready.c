@@ -138,7 +138,7 @@ void homa_pl_set_tell(struct homa_pl_set *set, bool news)
 	set->told = ready;
 }
 
-void homa_pl_ready_put(struct homa_pl_watch *w)
+void homa_pl_ready_put(struct homa_pl_watch *w, const struct homa_pl_set *looks)
 {
 	struct homa_pl_set *set = w->set;
 
@@ -149,7 +149,8 @@ void homa_pl_ready_put(struct homa_pl_watch *w)
 		w->of_ready = NULL;
 		*set->last = w;
 		set->last = &w->of_ready;
-		homa_pl_set_nudge(set);
+		if (set != looks)
+			homa_pl_set_nudge(set);
 	}
 	homa_pl_set_tell(set, true);
 }
@@ -165,7 +166,7 @@ void homa_pl_sets_tell(void)
 static int add_ready_fd(struct homa_pl_set *set, int epfd)
 {
 	struct epoll_event event = { .events = EPOLLIN,
-				     .data.ptr = &set->homad_cookie };
+				     .data.ptr = &set->ready_cookie };
 	int fd = homa_pl_own_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), rc;
 
 	if (fd < 0)
@@ -182,32 +183,13 @@ static int add_ready_fd(struct homa_pl_set *set, int epfd)
 	return 0;
 }
 
-void homa_pl_set_homad(struct homa_pl_set *set, int epfd, bool sleeps)
-{
-	struct epoll_event event = { .events = EPOLLIN,
-				     .data.ptr = &set->homad_cookie };
-	int fd = homa_pl_news_fd();
-	bool on = fd >= 0 && (sleeps || !set->polled);
-
-	/* A child of fork() has another descriptor. */
-	if (set->generation != homa_pl_generation)
-		set->has_homad = false;
-	if (set->has_homad == on || (on && !sleeps))
-		return;
-	if (on)
-		set->news_fd = fd;
-	set->generation = homa_pl_generation;
-	if (!HOMA_PL_REAL(epoll_ctl)(epfd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
-				     set->news_fd, &event))
-		set->has_homad = on;
-}
-
 void homa_pl_set_is_polled(struct homa_pl_set *set, int epfd)
 {
 	if (HOMA_PL_LIKELY(set->polled))
 		return;
 	set->polled = true;
-	homa_pl_set_homad(set, epfd, set->sleepers);
+	if (!set->sleepers)
+		homa_pl_ear_close(&set->ear, epfd);
 }
 
 int homa_pl_set_is_nested(struct homa_pl_set *set, int epfd)

@@ -8,6 +8,7 @@
 #define HOMA_PRELOAD_TCP_READY_H
 
 #include "tcp.h"
+#include "tcp_sleepers.h"
 
 /** struct homa_pl_watch - a socket in a set */
 struct homa_pl_watch {
@@ -54,23 +55,23 @@ struct homa_pl_set {
 	bool told;
 	/* The next set in the list of those with a @ready_fd. */
 	struct homa_pl_set *next_nested;
-	/* homad's descriptor @news_fd is in the kernel's set. @generation: the value of
-	 * homa_pl_generation in the process that has put it there. */
-	bool has_homad;
-	int news_fd;
-	unsigned int generation;
+	/* homad's descriptor in the kernel's set. */
+	struct homa_pl_ear ear;
+	/* The next set in the list of all. */
+	struct homa_pl_set *next_set;
 	/* The program asks by poll() or another set whether the set is ready, so homad's descriptor
 	 * is there only while a thread sleeps in the set. */
 	bool polled;
 	/* The last wait had no place for what the kernel would tell. It is atomic. */
 	bool kernel_waits;
 	/* The addresses of these fields mark our own descriptors in the kernel's set: @cookie
-	 * @nudge_fd, @homad_cookie all others. */
-	char cookie, homad_cookie;
+	 * @nudge_fd, @homad_cookie homad's, @ready_cookie @ready_fd. */
+	char cookie, homad_cookie, ready_cookie;
 };
 
-/** homa_pl_ready_put() - put a socket, of which there is news, into the ready list of its set. */
-void homa_pl_ready_put(struct homa_pl_watch *w);
+/** homa_pl_ready_put() - put a socket, of which there is news, into the ready list of its set. Who
+ *  sleeps there is woken, unless it is @looks, at which the caller looks itself. */
+void homa_pl_ready_put(struct homa_pl_watch *w, const struct homa_pl_set *looks);
 /** homa_pl_ready_take() - take the first one out of the list; NULL if the list is empty. */
 struct homa_pl_watch *homa_pl_ready_take(struct homa_pl_set *set);
 void homa_pl_ready_remove(struct homa_pl_watch *w);
@@ -78,10 +79,8 @@ void homa_pl_ready_remove(struct homa_pl_watch *w);
 uint32_t homa_pl_ready_events(const struct homa_pl_watch *w);
 /** homa_pl_set_nudge() - wake the threads that sleep in the set, so that they look again. */
 void homa_pl_set_nudge(struct homa_pl_set *set);
-/** homa_pl_set_homad() - see to it that homad's descriptor is in the kernel's set if it shall be,
- *  before and after a thread sleeps there (@sleeps: one does). @epfd: a descriptor of the set. */
-void homa_pl_set_homad(struct homa_pl_set *set, int epfd, bool sleeps);
-/** homa_pl_set_is_polled() - note that the program asks whether the set is ready. */
+/** homa_pl_set_is_polled() - note that the program asks whether the set is ready. @epfd: a
+ *  descriptor of it. */
 void homa_pl_set_is_polled(struct homa_pl_set *set, int epfd);
 /** homa_pl_set_is_nested() - note that a set, by its descriptor @epfd, is in another set. It takes
  *  the lock. Returns 0 or a negative errno. */

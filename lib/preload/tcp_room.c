@@ -57,7 +57,8 @@ bool homa_pl_tcp_await_growth(struct homa_pl_sock *s)
 	struct homa_stream *stream = s->tcp->stream;
 	int64_t now = homa_pl_now(), until = now + GROWS_NS;
 	int cancel = homa_pl_signals.cancel;
-	struct pollfd fds[2];
+	struct homa_pl_waits waits = { .ready = is_over, .arg = stream };
+	struct pollfd fds[1];
 
 	if (!homa_stream_send_grows(stream) ||
 	    now < __atomic_load_n(&vain_until, __ATOMIC_RELAXED))
@@ -67,7 +68,7 @@ bool homa_pl_tcp_await_growth(struct homa_pl_sock *s)
 	do
 		homa_pl_pump();
 	while (!is_over(stream) && homa_pl_now() < until &&
-	       homa_pl_sleep(fds, 0, until, NULL, is_over, stream) > 0);
+	       homa_pl_sleep(fds, 0, until, NULL, &waits) > 0);
 	homa_pl_signals.cancel = cancel;
 	if (!is_over(stream) && homa_pl_now() >= until)
 		__atomic_store_n(&vain_until, until + VAIN_NS, __ATOMIC_RELAXED);

@@ -41,12 +41,21 @@ static bool may_wait(int fd, unsigned int flags)
 	       !(HOMA_PL_REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK);
 }
 
+static bool is_of_pipe(const void *arg, struct homa_pl_sock *const *told, int n)
+{
+	(void)arg;
+	(void)told;
+	return n < 0;
+}
+
 /* Wait until the pipe is ready for @events. Returns what it is ready for, or -EAGAIN if it is not
  * and nobody waits, or -EINTR. */
 static int await_pipe(int fd, short events, bool waits)
 {
-	/* homa_pl_sleep() needs room for two more. */
-	struct pollfd fds[3] = { { .fd = fd, .events = events } };
+	/* homa_pl_sleep() needs room for one more. */
+	struct pollfd fds[2] = { { .fd = fd, .events = events } };
+	/* No news concerns it. */
+	struct homa_pl_waits sleeps = { .concerned = is_of_pipe };
 	int rc;
 
 	for (;;) {
@@ -55,7 +64,7 @@ static int await_pipe(int fd, short events, bool waits)
 			return fds[0].revents;
 		if (!waits)
 			return -EAGAIN;
-		rc = homa_pl_sleep(fds, 1, INT64_MAX, NULL, NULL, NULL);
+		rc = homa_pl_sleep(fds, 1, INT64_MAX, NULL, &sleeps);
 		if (rc < 0 && rc != -HOMA_PL_RESTART)
 			return rc;
 	}

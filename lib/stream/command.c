@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "stream_fork.h"
 #include "stream_impl.h"
 
 /* The number of times that a waiting thread yields the processor before it begins to sleep. */
@@ -31,6 +32,11 @@ void homa_streams_lose(struct homa_streams *ctx)
 	/* The descriptor stays readable, so that all threads that sleep wake up. */
 	if (write(ctx->nudge_fd, &value, sizeof(value)) < 0)
 		return;
+}
+
+void homa_streams_hung_up(struct homa_streams *ctx)
+{
+	homa_streams_lose(ctx);
 }
 
 void homa_streams_check(struct homa_streams *ctx)

@@ -127,6 +127,9 @@ bool homa_stream_send_grows(const struct homa_stream *stream);
  *  holds. */
 void homa_stream_limit_send(struct homa_stream *stream, uint32_t most);
 
+/** homa_streams_hung_up() - note that homad has ended: the descriptor by which it signals has. */
+void homa_streams_hung_up(struct homa_streams *ctx);
+
 /** homa_streams_settle() - wait until homad has heard of all listeners that were closed or shut
  *  down, and reset the connections that it had given them until then. */
 void homa_streams_settle(struct homa_streams *ctx);

@@ -29,6 +29,7 @@ SUBJECTS = (
     "sets",
     "spawns",
     "splice",
+    "wakes",
 )
 CASES = [
     case

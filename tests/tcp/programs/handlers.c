@@ -3,6 +3,7 @@
  * Signal handlers: they may read, write, poll and close in the middle of such calls, and what
  * the program has set up for them is what it gets.
  */
+#include <setjmp.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include "tcp_calls.h"
@@ -208,7 +209,105 @@ static void handler_ends_calls__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* ---- handlers that do not come back ---- */
+
+#define JUMPS 12
+
+static sigjmp_buf back;
+
+static void jump(int number)
+{
+	(void)number;
+	siglongjmp(back, 1);
+}
+
+/* Other values lie where the call that was left had its own. */
+static void overwrite_stack(void)
+{
+	volatile char bytes[16384];
+
+	memset((char *)bytes, 0x5a, sizeof(bytes));
+}
+
+static void sleep_in_call(int fd, int set, int which)
+{
+	struct pollfd entries[2] = { { .fd = fd, .events = POLLIN },
+				     { .fd = set, .events = POLLIN } };
+	struct epoll_event event;
+	char byte;
+
+	if (which == 0)
+		epoll_wait(set, &event, 1, -1);
+	else if (which == 1)
+		poll(entries, 2, -1);
+	else if (which == 2)
+		poll(entries, 1, -1);
+	else
+		recv(fd, &byte, 1, 0);
+}
+
+static void *greet_for_long(void *argument)
+{
+	for (int i = 0; i < JUMPS * 4; i++)
+		tcp_greet(*(int *)argument);
+	return NULL;
+}
+
+/* A handler jumps out of calls that sleep; this thread and others go on as before. */
+static void handler_jumps__client(struct tcp_end *end)
+{
+	struct target target = { .thread = pthread_self(),
+				 .number = (pid_t)syscall(SYS_gettid) };
+	struct sigaction act = { .sa_handler = jump };
+	int fd = tcp_connect(end), other = tcp_connect(end);
+	int set = (int)MUST(epoll_create1(0));
+	struct epoll_event event = { .events = EPOLLIN };
+	pthread_t thread, sender;
+	volatile int i;
+
+	MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+	MUST(sigaction(SIGUSR1, &act, NULL));
+	SAME(pthread_create(&thread, NULL, greet_for_long, &other), 0);
+	for (i = 0; i < JUMPS; i++) {
+		SAME(pthread_create(&sender, NULL, send_signal, &target), 0);
+		if (!sigsetjmp(back, 1)) {
+			sleep_in_call(fd, set, i % 4);
+			WRONG("the call has come back");
+		}
+		overwrite_stack();
+		SAME(pthread_join(sender, NULL), 0);
+	}
+	SAME(pthread_join(thread, NULL), 0);
+	tcp_tell(end);
+	tcp_greet(fd);
+	SAME(tcp_ask(set, POLLIN), 0);
+	tcp_tell(end);
+	SAME(epoll_wait(set, &event, 1, TCP_PATIENCE), 1);
+	tcp_expect_eof(fd);
+	tcp_expect_eof(other);
+	tcp_close(fd);
+	tcp_close(other);
+}
+
+static void handler_jumps__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 2), fd, other;
+
+	tcp_ready();
+	fd = tcp_accept(listener);
+	other = tcp_accept(listener);
+	for (int i = 0; i < JUMPS * 4; i++)
+		tcp_greet(other);
+	/* Nothing comes to the other connection before. */
+	tcp_await(end);
+	tcp_greet(fd);
+	tcp_await(end);
+	tcp_close(fd);
+	tcp_close(other);
+}
+
 const struct tcp_case tcp_handler_cases[] = {
+	TCP_CASE(handler_jumps),
 	TCP_CASE(handler_works),
 	TCP_CASE(handler_set_up),
 	TCP_CASE(handler_ends_calls),

@@ -99,7 +99,57 @@ static void spawn_at_once__client(struct tcp_end *end)
 		tcp_talk(fds[i]);
 }
 
+/* A listener at a port that others may have, too. */
+static int listening_together(const struct tcp_end *end)
+{
+	int fd = tcp_socket(end);
+
+	tcp_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	tcp_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	MUST(bind(fd, &end->address.any, end->length));
+	MUST(listen(fd, 4));
+	return fd;
+}
+
+/* A program without libraries of others has the listeners as this one has set them up. */
+static void exec_leaves_listeners__server(struct tcp_end *end)
+{
+	static const char program[] =
+		"import fcntl, os, sys\n"
+		"waits, never = (fcntl.fcntl(int(fd), fcntl.F_GETFL) for fd in sys.argv[1:])\n"
+		"assert not waits & (os.O_NONBLOCK | os.O_APPEND), hex(waits)\n"
+		"assert never & (os.O_NONBLOCK | os.O_APPEND) == os.O_NONBLOCK, hex(never)\n"
+		"print('ok')\n";
+	int waits = listening_together(end), never, fd;
+	char numbers[2][12], *env[] = { NULL };
+	char *words[] = { "python3",  "-c",	  (char *)program,
+			  numbers[0], numbers[1], NULL };
+
+	tcp_ready();
+	fd = tcp_accept(waits);
+	never = listening_together(end);
+	tcp_nonblocking(never, true);
+	/* A program that cannot be run changes nothing. */
+	FAILS(execve("/nowhere", words, env), ENOENT);
+	FAILS(accept(never, NULL, NULL), EAGAIN);
+	tcp_greet(fd);
+	tcp_close(fd);
+	snprintf(numbers[0], sizeof(numbers[0]), "%d", waits);
+	snprintf(numbers[1], sizeof(numbers[1]), "%d", never);
+	MUST(execve("/usr/bin/python3", words, env));
+}
+
+static void exec_leaves_listeners__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_spawn_cases[] = {
+	TCP_CASE(exec_leaves_listeners),
 	TCP_CASE(spawn_of_many),
 	TCP_CASE(spawn_at_once),
 	{ 0 },
