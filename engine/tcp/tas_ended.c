@@ -32,6 +32,11 @@ struct tas_ended *tas_find_ended(struct tas_engine *engine,
 	return NULL;
 }
 
+bool tas_knows(struct tas_engine *engine, const struct tas_pair *pair)
+{
+	return tas_find(engine, pair) || tas_find_ended(engine, pair);
+}
+
 void tas_add_ended(struct tas_engine *engine, struct tas_ended *ended)
 {
 	homa_list_init(&ended->hash);

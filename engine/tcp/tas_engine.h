@@ -284,6 +284,9 @@ bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair);
 struct tas_conn *tas_known(struct tas_engine *engine,
 			   const struct tas_pair *pair);
 
+/** tas_knows() - is there any connection between the two ends of @pair? It may be in TIME_WAIT. */
+bool tas_knows(struct tas_engine *engine, const struct tas_pair *pair);
+
 /** tas_unlisten() - end @listener; its connections that were not accepted are reset */
 void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener);
 

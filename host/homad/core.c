@@ -12,11 +12,10 @@
 #include <time.h>
 #include "fast.h"
 #include "homa_seeds.h"
-#include "homad_tcp.h"
 #include "log.h"
 #include "netif.h"
 #include "privileges.h"
-#include "tcp_handed.h"
+#include "tcp_make.h"
 
 #define ALIGN 64u
 #define CTRL_SLOTS 8192u
@@ -28,11 +27,6 @@
 #define STOP_MS 2000
 #define PEER_BUCKETS 4096u
 #define SOCK_BUCKETS 4096u
-/* Values of homad_config.tcp_cc. */
-#define TCP_CC_DCTCP 1
-#define TCP_CC_DCTCP_RATE 3
-/* Most packets that TCP sends on a link that is not paced before Homa has its turn. */
-#define TCP_UNIT 14u
 
 static void *aligned(size_t size)
 {
@@ -80,16 +74,10 @@ static int make_engine(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
-/* Returns the rate of the link in Mbit/s; 0: unknown. */
-static u32 link_rate(const struct homad *d, const struct nic_info *info)
-{
-	return d->config.link_mbps ? d->config.link_mbps : info->link_mbps;
-}
-
 /* Returns the rate that the engine is told for a port, in Mbit/s; 0: unknown. */
 static u32 port_rate(const struct homad *d, const struct homad_port *port)
 {
-	return port->nic ? link_rate(d, port->info) : 0;
+	return port->nic ? homad_link_rate(d, port->info) : 0;
 }
 
 static u32 port_mtu(const struct homad_port *port)
@@ -354,51 +342,6 @@ static int open_ports(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
-/* Returns the most bytes that TCP sends in one piece. Homa's packets wait until such a
- * piece has been sent, so on a link that is paced it is about as large as what the pacer
- * lets the device have. */
-static u32 unit_bytes(const struct homad *d, u32 mtu, u32 rate_mbps)
-{
-	u64 backlog = (u64)rate_mbps * d->config.params.max_nic_backlog_us / 8;
-	u32 most = homa_max_u32(536, homa_min_u32(65536, TCP_UNIT * mtu));
-
-	if (!rate_mbps || rate_mbps == UINT32_MAX)
-		return most;
-	return (u32)homa_min_u64(most, homa_max_u64(backlog, 2ull * mtu));
-}
-
-/* Makes TCP for the devices; UDP carries none. */
-static int make_tcp(struct homad *d)
-{
-	struct homad_thread *t = d->threads[0];
-	u32 i, mtu = 0, rate = UINT32_MAX;
-
-	for (i = 0; i < d->num_ports; i++) {
-		if (!d->ports[i].nic || d->ports[i].encap)
-			continue;
-		mtu = mtu ? homa_min_u32(mtu, d->ports[i].info->mtu) :
-			    d->ports[i].info->mtu;
-		homa_link_share(d->ports[i].link, d->config.tcp_share);
-		rate = homa_min_u32(rate, link_rate(d, d->ports[i].info));
-	}
-	if (!mtu) {
-		homad_log(HOMAD_WARNING,
-			  "no device takes AF_XDP: all TCP stays the kernel's");
-		return 0;
-	}
-	mtu = homa_min_u32(mtu, HOMAD_TCP_MTU);
-	homad_now(t);
-	t->tcp = homad_tcp_new(d->config.tcp_connections, mtu, t->ctx.now);
-	if (!t->tcp || homad_handed_make(d))
-		return -ENOMEM;
-	tas_set(&t->tcp->engine, "max_segment", unit_bytes(d, mtu, rate));
-	tas_set(&t->tcp->engine, "congestion", (u32)d->config.tcp_cc);
-	if (d->config.tcp_cc == TCP_CC_DCTCP ||
-	    d->config.tcp_cc == TCP_CC_DCTCP_RATE)
-		tas_set(&t->tcp->engine, "ecn", 1);
-	return 0;
-}
-
 static int start_threads(struct homad *d)
 {
 	u32 i, next = 0;
@@ -415,7 +358,7 @@ static int start_threads(struct homad *d)
 				&d->ports[i]);
 	d->num_active = d->num_threads;
 	if (!rc && d->config.num_tcp_rules)
-		rc = make_tcp(d);
+		rc = homad_tcp_make(d);
 	for (i = 0; i < d->num_threads && !rc; i++)
 		rc = homad_thread_start(d->threads[i]);
 	return rc;
@@ -511,6 +454,9 @@ void homad_stop(struct homad *d)
 		homad_thread_free(d->threads[i]);
 		d->threads[i] = NULL;
 	}
+	/* Each thread has freed the instances of TCP that it ran. */
+	free(d->steering);
+	d->steering = NULL;
 	for (i = 0; i < d->num_ports; i++) {
 		if (d->ports[i].nic)
 			nic_close(d->ports[i].nic);

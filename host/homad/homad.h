@@ -144,6 +144,9 @@ struct homad {
 	bool routes;
 	/* The slow path's own part, struct homad_slow (slowpath.h). */
 	void *slow;
+	/* Which instance of TCP gets a segment (tcp_steer.h), and the instances; NULL: there is no
+	 * TCP. Made at the start. */
+	struct homad_steering *steering;
 	/* The state of scaling.c; NULL: the number of threads is fixed. */
 	struct homad_scaling *scaling;
 	/* The process that is tracing; 0: none. Written by trace_stream.c in the admin thread. */
@@ -158,6 +161,12 @@ int homad_start(struct homad *d, char *err, size_t errlen);
 /** homad_stop() - tell applications by HOMA_SHM_STOPPING that homad ends, and end the threads. */
 void homad_stop(struct homad *d);
 
+/** homad_link_rate() - return the rate of a port's link in Mbit/s; 0: unknown. */
+static inline u32 homad_link_rate(const struct homad *d,
+				  const struct nic_info *info)
+{
+	return d->config.link_mbps ? d->config.link_mbps : info->link_mbps;
+}
 /** homad_set_params() - let the engine and its links go by @arg, a struct homa_params, from now
  *  on. Called by homad_call_alone(). Returns 0, or -EINVAL if they cannot be. */
 int homad_set_params(struct homad_thread *t, void *arg);
@@ -172,12 +181,10 @@ struct homad_thread *homad_thread_for_app(struct homad *d);
  * @active threads take part. @next: 0 before the first port, then the caller's for this function.
  *
  * Ports get the threads in turn, so queues of one device get different ones. With TCP the first
- * port of each device is the first thread's, which sends TCP by it.
+ * port of each device is the first thread's, so that a thread which runs TCP has a queue of each.
  */
 u32 homad_thread_for_port(const struct homad *d, const struct homad_port *port,
 			  u32 active, u32 *next);
-/** homad_bring_home() - make the first thread the home of @app; 0 or a negative errno. */
-int homad_bring_home(struct homad *d, struct homad_app *app);
 /** homad_scale_to() - make the first @active threads the active ones. */
 void homad_scale_to(struct homad *d, u32 active);
 

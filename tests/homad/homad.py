@@ -376,11 +376,11 @@ def finishing(*daemons: Homad) -> Iterator[None]:
 @contextmanager
 def two_hosts(
     config: Settings | str = PATIENT, arguments: Sequence[str] = (), mtu: int = 1500,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None, queues: int = 1,
 ) -> Iterator[tuple[Host, Host]]:  # fmt: skip
     """Two namespaces, 10.9.0.1 and .2, fd09::1 and ::2, joined by a veth pair; a homad in each."""
     with Net() as net:
-        spaces = net.pair(mtu=mtu)
+        spaces = net.pair(mtu=mtu, queues=queues)
         hosts = [Host(s, Homad(s, config, arguments, env=env)) for s in spaces]
         with finishing(*(h.homad for h in hosts)):
             for host in hosts:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""TCP in a homad of several threads: the first thread has all connections, and the others hand it the
-segments that their device queues bring."""
+"""TCP in a homad of several threads: each program is at home at one of them, and threads hand each other
+the segments that their device queues bring."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from homad import Host, needs_homad, needs_root
@@ -23,6 +24,8 @@ pytestmark = [
 ]
 
 RULE = {"listen": [5000, 5999], "connect": [5000, 5999]}
+# Threads come with any load, and go without it, every 10 ms.
+RESTLESS = {"scale": True, "scale_busy": 0.9, "scale_idle": 0.95, "scale_ms": 10}
 STREAMS = 16
 BYTES = 200_000
 # Sends pieces over many connections in turn, and checks what comes back.
@@ -71,25 +74,59 @@ def of_threads(host: Host, name: str) -> list[int]:
     return [int(thread["counters"][name]) for thread in snapshot(host.homad)["threads"]]
 
 
+def apps_of(host: Host) -> list[dict[str, Any]]:
+    return list(snapshot(host.homad)["apps"])
+
+
+@pytest.mark.parametrize("back", [by_homad, by_kernel])
+def test_programs__are_spread_over_the_threads(back: Way) -> None:
+    """Two servers of one homad are at home at different threads, and both serve at once."""
+    with dedicated({"scale": False}, tcp_rule=[RULE]) as (a, b):
+        ports = (5000, 5001)
+        servers = [a.start(by_homad(sys.executable, "-c", PATIENT, port)) for port in ports]
+        for one in servers:
+            assert one.line() == "ready"
+        assert sorted(app["thread"] for app in apps_of(a)) == [0, 1]
+        clients = [
+            b.start(back(sys.executable, "-c", CLIENT, a.v4, port, STREAMS, BYTES))
+            for port in ports
+        ]
+        for one in clients:
+            assert one.line() == "right"
+        handed = of_threads(a, "tcp_handed")
+        # The kernel spreads connections over the device's two queues; a homad sends all of a program
+        # by the queue of its thread.
+        if back is by_kernel:
+            assert min(handed) > 100
+        assert of_threads(a, "tcp_handed_lost") == [0, 0]
+        for one in servers + clients:
+            one.stop()
+
+
+def test_programs__of_one_host_at_different_threads() -> None:
+    """Their bytes go from the one's thread to the other's, without packets."""
+    with dedicated(RESTLESS, tcp_rule=[RULE]) as (a, _):
+        echoes(a, a, by_homad, by_homad)
+        counts = snapshot(a.homad)["tcp"]["host"]
+        assert counts["local_opened"] == STREAMS
+        assert counts["local_bytes"] == 2 * STREAMS * (BYTES // 10000) * 32 * 313
+
+
 @pytest.mark.parametrize("back", [by_homad, by_kernel])
 def test_streams__come_in_at_every_thread(back: Way) -> None:
     """The host with two threads serves connections, and opens some."""
     with dedicated({"scale": False}, tcp_rule=[RULE]) as (a, b):
         echoes(a, b, by_homad, back)
         echoes(b, a, back, by_homad, 5001)
-        handed = of_threads(a, "tcp_handed")
-        assert handed[0] == 0
-        # The kernel spreads connections over the device's two queues; a homad sends all by its first.
+        # A homad sends all by one queue of its device.
         if back is by_kernel:
-            assert handed[1] > 100
+            assert sum(of_threads(a, "tcp_handed")) > 100
         assert of_threads(a, "tcp_handed_lost") == [0, 0]
-        assert [app for app in snapshot(a.homad)["apps"] if app["thread"] != 0] == []
 
 
 def test_streams__while_threads_come_and_go() -> None:
-    """Queues follow the threads, attachments with streams stay where they are, and Homa's RPCs go on."""
-    threads = {"scale": True, "scale_busy": 0.9, "scale_idle": 0.95, "scale_ms": 10}
-    with dedicated(threads, tcp_rule=[RULE]) as (a, b):
+    """Queues and TCP follow the threads, and Homa's RPCs go on."""
+    with dedicated(RESTLESS, tcp_rule=[RULE]) as (a, b):
         for port in range(5000, 5003):
             echoes(a, b, by_homad, by_homad, port)
         serves_two_ways(a, b)
@@ -99,20 +136,60 @@ def test_streams__while_threads_come_and_go() -> None:
         assert of_threads(a, "tcp_handed_lost") == [0, 0]
 
 
-def test_streams__a_program_of_the_second_thread_begins_them_at_the_first() -> None:
-    """Attachments of Homa alone take turns at the threads; one that begins with streams moves."""
+@pytest.mark.parametrize("back", [by_homad, by_kernel])
+def test_programs__while_threads_come_and_go(back: Way) -> None:
+    """The connections of two programs go on while their threads end and begin."""
+    with dedicated(RESTLESS, tcp_rule=[RULE]) as (a, b):
+        ports = (5000, 5001)
+        servers = [a.start(by_homad(sys.executable, "-c", PATIENT, port)) for port in ports]
+        for one in servers:
+            assert one.line() == "ready"
+        clients = [
+            b.start(back(sys.executable, "-c", CLIENT, a.v4, port, STREAMS, 5 * BYTES))
+            for port in ports
+        ]
+        for one in clients:
+            assert one.line(60) == "right"
+        log = a.homad.log()
+        assert log.count("fast path changed its cores") > 4, log
+        # They began at two instances of TCP, which the same thread may run now.
+        for one in servers + clients:
+            one.stop()
+
+
+def test_programs__one_is_killed_while_the_other_serves() -> None:
+    """What the killed one had is free again, also for a program of the other thread."""
+    with dedicated(RESTLESS, tcp_rule=[RULE]) as (a, b):
+        stays = a.start(by_homad(sys.executable, "-c", PATIENT, 5000))
+        dies = a.start(by_homad(sys.executable, "-c", PATIENT, 5001))
+        assert stays.line() == dies.line() == "ready"
+        client = b.start(by_kernel(sys.executable, "-c", CLIENT, a.v4, 5000, STREAMS, 5 * BYTES))
+        for turn in range(5):
+            victim = b.start(
+                by_kernel(sys.executable, "-c", CLIENT, a.v4, 5001, STREAMS, 50 * BYTES)
+            )
+            eventually(lambda: len(apps_of(a)) == 2)
+            dies.send_signal(9)
+            # Its connections are reset, and the client says so.
+            assert victim.wait()[0] != 0, turn
+            dies = a.start(by_homad(sys.executable, "-c", PATIENT, 5001))
+            assert dies.line() == "ready"
+        assert client.line(60) == "right"
+        done = b.run(by_kernel(sys.executable, "-c", CLIENT, a.v4, 5001, STREAMS, BYTES))
+        assert done.stdout.strip() == "right", done
+        for one in (stays, dies, client):
+            one.stop()
+
+
+def test_programs__beside_those_of_homa() -> None:
+    """Programs with TCP take turns at the threads, and Homa's go on at both."""
     with dedicated({"scale": False}, tcp_rule=[RULE]) as (a, b):
         first = [
             a.start(by_homad(sys.executable, "-c", PATIENT, port)) for port in (5000, 5001, 5002)
         ]
         for one in first:
             assert one.line() == "ready"
-
-        def at_home() -> bool:
-            apps = snapshot(a.homad)["apps"]
-            return len(apps) == 3 and all(app["thread"] == 0 for app in apps)
-
-        eventually(at_home)
+        assert sorted(app["thread"] for app in apps_of(a)) == [0, 0, 1]
         serves_two_ways(a, b)
         for one in first:
             one.stop()

@@ -63,9 +63,24 @@ connect = [1000, 9999]
 """
 
 
-@pytest.fixture(scope="module")
-def hosts() -> Iterator[tuple[Host, Host]]:
-    with two_hosts(RULES) as both:
+# Two threads, so that two programs are at home at different ones.
+THREADS = """
+[threads]
+mode = "dedicated"
+cores = [0, 1]
+scale = false
+"""
+
+
+@pytest.fixture(scope="module", params=["one_thread", "two_threads"])
+def hosts(request: pytest.FixtureRequest) -> Iterator[tuple[Host, Host]]:
+    if request.param == "one_thread":
+        with two_hosts(RULES) as both:
+            yield both
+        return
+    if (os.cpu_count() or 1) < 2:
+        pytest.skip("one core")
+    with two_hosts(RULES + THREADS, queues=2) as both:
         yield both
 
 

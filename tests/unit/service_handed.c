@@ -10,14 +10,11 @@
 
 #define PORT 3u
 #define MANY 20000u
-#define LONGEST 65536u
+#define LONGEST HOMAD_HANDED_LONGEST
 
 static struct homad_handed *ring_new(void)
 {
-	struct homad_handed *h = aligned_alloc(64, (sizeof(*h) + 63) / 64 * 64);
-
-	h->tail = h->head = 0;
-	return h;
+	return homad_handed_new(HOMAD_HANDED_LEAST);
 }
 
 /* Returns the length of segment @i. */
@@ -60,20 +57,25 @@ static bool put(struct homad_handed *h, u32 i)
 	};
 
 	fill(bytes, i);
-	return homad_handed_put(h, PORT + i % 2, &pkt);
+	return homad_handed_put(h,
+				&(struct homad_handing){ .port = PORT + i % 2,
+							 .asked = i },
+				&pkt);
 }
 
 /* Takes the next segment, which is number @i; false: there is none. */
 static bool take(struct homad_handed *h, u32 i)
 {
-	u32 port = 0, at;
-	const struct nic_rx *pkt = homad_handed_first(h, &port);
+	struct homad_handing with = { 0 };
+	const struct nic_rx *pkt = homad_handed_first(h, &with);
 	const u8 *data;
+	u32 at;
 
 	if (!pkt)
 		return false;
 	data = pkt->data;
-	assert_int_equal(port, PORT + i % 2);
+	assert_int_equal(with.port, PORT + i % 2);
+	assert_int_equal(with.asked, i);
 	assert_int_equal(pkt->len, length_of(i));
 	assert_int_equal(pkt->ecn, i & 3);
 	assert_null(pkt->pieces);
@@ -95,8 +97,7 @@ static void handed__full_and_empty(void **state)
 		while (put(h, in))
 			in++;
 		/* Nothing was refused while there was room. */
-		assert_true(HOMAD_HANDED_BYTES - (h->tail - h->head) <
-			    2 * (LONGEST + 256));
+		assert_true(h->bytes - (h->tail - h->head) < 2 * (LONGEST + 256));
 		for (; out < in - turns % 5; out++)
 			assert_true(take(h, out));
 	}
@@ -111,11 +112,12 @@ static void handed__longer_than_any(void **state)
 {
 	struct homad_handed *h = ring_new();
 	struct nic_rx pkt = { .data = NULL, .len = LONGEST + 1 };
+	struct homad_handing with = { 0 };
 
 	(void)state;
-	assert_false(homad_handed_put(h, 0, &pkt));
+	assert_false(homad_handed_put(h, &with, &pkt));
 	pkt.len = UINT32_MAX;
-	assert_false(homad_handed_put(h, 0, &pkt));
+	assert_false(homad_handed_put(h, &with, &pkt));
 	assert_int_equal(h->tail, 0);
 	free(h);
 }

@@ -106,7 +106,7 @@ static void homad_limit_join__in_the_middle_of_a_stream(void **state)
 	for (i = 0; i < HOMA_ARRAY_SIZE(sent); i++) {
 		stream = (struct homad_stream){ .conn.iss = 0xfffffff0u + i };
 		stream.conn.f.snd_nxt = stream.conn.iss + 1 + sent[i];
-		homad_limit_join(&stream, &policy, 0);
+		homad_limit_join(&stream, &policy, 0, false);
 		limit.send.tokens = 0;
 		homad_limit_sent(&stream, sent[i] + 1000, 1000, 1078);
 		assert_int_equal(limit.send.tokens, -78);

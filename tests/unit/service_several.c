@@ -4,81 +4,7 @@
  * by, what a port that moves takes along, which attachments move, and whose turn it is when
  * segments come in at several threads.
  */
-#include "nic_backend.h"
-#include "streams_bed.h"
-#include "tcp_handed.h"
-
-#define THREADS 3u
-#define HEADER 20u
-
-/* A homad with a device of as many queues as threads. The first one's is that of the bed. */
-struct several {
-	struct bed *bed;
-	struct nic *nic[THREADS];
-	struct nic_ops ops;
-};
-
-/* Address 7 is one of the device's, beside its first. */
-static bool has_address(const struct nic *nic, const struct homa_addr *addr)
-{
-	struct homa_addr seven = number(7);
-
-	(void)nic;
-	return !memcmp(addr->ip, seven.ip, sizeof(seven.ip));
-}
-
-static struct several *several_new(void)
-{
-	struct several *s = calloc(1, sizeof(*s));
-	struct homad *d;
-	u32 i;
-
-	s->bed = bed_new();
-	d = &s->bed->d;
-	d->config.num_tcp_rules = 1;
-	s->nic[0] = s->bed->nic;
-	for (i = 1; i < THREADS; i++) {
-		struct homa_addr me = number(100 + i);
-
-		assert_int_equal(homad_thread_make(d, i), 0);
-		assert_int_equal(nic_memory_attach(s->bed->wire, &me, &s->nic[i]),
-				 0);
-		/* The first thread is the only active one. */
-		assert_int_equal(homad_thread_serve(s->bed->t,
-						    add_port(d, s->nic[i])),
-				 0);
-	}
-	d->num_threads = THREADS;
-	s->ops = *s->nic[0]->ops;
-	s->ops.has_address = has_address;
-	for (i = 0; i < THREADS; i++)
-		s->nic[i]->ops = &s->ops;
-	s->bed->t->tcp = homad_tcp_new(256, 1500, 0);
-	assert_int_equal(homad_handed_make(d), 0);
-	return s;
-}
-
-static void several_free(struct several *s)
-{
-	u32 i;
-
-	for (i = 1; i < THREADS; i++) {
-		homad_thread_free(s->bed->d.threads[i]);
-		nic_close(s->nic[i]);
-	}
-	/* The bed's thread has the TCP, and frees it. */
-	bed_free(s->bed);
-	free(s);
-}
-
-/* Each thread has a round. */
-static void rounds(struct several *s)
-{
-	u32 i;
-
-	for (i = 0; i < THREADS; i++)
-		homad_round(s->bed->d.threads[i]);
-}
+#include "several_bed.h"
 
 /* ---- ports ---- */
 
@@ -117,12 +43,13 @@ static void several__port_leaves_while_tcp_waits(void **state)
 
 /* ---- attachments ---- */
 
-/* Those with streams stay at the first thread, and the others are spread over its fellows. */
+/* Those with streams stay at the thread of their instance, and the others are spread over its
+ * fellows. */
 static void several__attachments_beside_those_with_streams(void **state)
 {
 	struct several *s = several_new();
 	struct homad *d = &s->bed->d;
-	struct homad_streams streams = { 0 };
+	struct homad_streams streams = { .tcp = d->steering->tcp[0] };
 	struct side *sides[8];
 	u32 i;
 
@@ -155,15 +82,6 @@ static void several__attachments_beside_those_with_streams(void **state)
 	several_free(s);
 }
 
-static void leave(struct several *s, struct side *side)
-{
-	homad_session_close(side->app.thread, &side->app);
-	while (side->app.phase != HOMAD_APP_DEAD)
-		rounds(s);
-	s->bed->d.dead = NULL;
-	detach_closed(side);
-}
-
 /* A thread that cannot take an attachment leaves it at its home, instead of without one. */
 static void several__attachment_that_cannot_move(void **state)
 {
@@ -183,8 +101,8 @@ static void several__attachment_that_cannot_move(void **state)
 	several_free(s);
 }
 
-/* One that begins with streams goes to the first thread, unless it is being ended. */
-static void several__home_is_the_first_thread(void **state)
+/* One that begins with streams goes to the thread of its instance, unless it is being ended. */
+static void several__home_is_the_instance(void **state)
 {
 	struct several *s = several_new();
 	struct homad *d = &s->bed->d;
@@ -195,10 +113,12 @@ static void several__home_is_the_first_thread(void **state)
 	homad_scale_to(d, 3);
 	for (i = 0; i < 3; i++)
 		sides[i] = attach(d);
-	assert_int_equal(homad_bring_home(d, &sides[1]->app), 0);
-	assert_ptr_equal(sides[1]->app.thread, d->threads[0]);
+	assert_int_equal(homad_bring_home(d, &sides[1]->app, d->steering->tcp[2]),
+			 0);
+	assert_ptr_equal(sides[1]->app.thread, d->threads[2]);
 	homad_session_close(d->threads[2], &sides[2]->app);
-	assert_int_equal(homad_bring_home(d, &sides[2]->app), -ESHUTDOWN);
+	assert_int_equal(homad_bring_home(d, &sides[2]->app, d->steering->tcp[0]),
+			 -ESHUTDOWN);
 	for (i = 0; i < 3; i++)
 		leave(s, sides[i]);
 	several_free(s);
@@ -206,26 +126,15 @@ static void several__home_is_the_first_thread(void **state)
 
 /* ---- segments ---- */
 
-/* Writes a segment from port @from that belongs to no connection, so that it is answered by a
- * reset. */
-static struct nic_rx segment(u8 bytes[HEADER], u16 from)
-{
-	struct tas_segment seg = { .sport = from, .dport = PORT, .flags = TAS_ACK };
-	struct homa_addr me = number(2), peer = number(9);
-	struct nic_rx pkt = { .data = bytes, .len = HEADER, .proto = NIC_TCP };
-
-	assert_int_equal(tas_encode(&seg, bytes), HEADER);
-	memcpy(pkt.dst.ip, me.ip, sizeof(me.ip));
-	memcpy(pkt.src.ip, peer.ip, sizeof(peer.ip));
-	return pkt;
-}
-
 static void hand(struct several *s, u32 thread, u16 from)
 {
 	u8 bytes[HEADER];
 	struct nic_rx pkt = segment(bytes, from);
 
-	assert_true(homad_handed_put(s->bed->d.threads[thread]->handed, 0, &pkt));
+	assert_true(homad_handed_put(s->bed->t->tcp->handed[thread],
+				     &(struct homad_handing){
+					     .asked = HOMAD_HANDED_FINAL },
+				     &pkt));
 }
 
 /* A ring gets as much of a round as a port. Timers that are due wait for the answers that may lie
@@ -237,6 +146,7 @@ static void several__ring_has_the_turn_of_a_port(void **state)
 	u32 i;
 
 	(void)state;
+	homad_tcp_enter(s->bed->t, s->bed->d.steering->tcp[0]);
 	for (i = 0; i < turn + 1; i++)
 		hand(s, 1, 1000);
 	hand(s, 2, 1000);
@@ -276,9 +186,10 @@ static void released(struct nic *nic, const struct nic_rx *pkts, int n)
 static void several__what_was_handed_comes_first(void **state)
 {
 	struct several *s = several_new();
-	struct tas_engine *engine = &s->bed->t->tcp->engine;
+	struct tas_engine *engine = &s->bed->d.steering->tcp[0]->engine;
 
 	(void)state;
+	homad_tcp_enter(s->bed->t, s->bed->d.steering->tcp[0]);
 	came = false;
 	s->ops.rx = rx_late;
 	s->ops.rx_release = released;
@@ -298,7 +209,7 @@ int main(void)
 		cmocka_unit_test(several__port_leaves_while_tcp_waits),
 		cmocka_unit_test(several__attachments_beside_those_with_streams),
 		cmocka_unit_test(several__attachment_that_cannot_move),
-		cmocka_unit_test(several__home_is_the_first_thread),
+		cmocka_unit_test(several__home_is_the_instance),
 		cmocka_unit_test(several__ring_has_the_turn_of_a_port),
 		cmocka_unit_test(several__what_was_handed_comes_first),
 	};

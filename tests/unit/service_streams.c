@@ -102,7 +102,7 @@ static void unlisten__is_the_last_word(void **state)
 static void close__after_reading_all(void **state)
 {
 	struct homad_tcp_listener listener;
-	struct homad_limit limit = { .connections = 1 };
+	struct homad_limit limit = { 0 };
 	struct bed *bed = bed_new();
 	struct program *server = program(bed), *client = program(bed);
 	struct homa_stream_slot *ours, *theirs;
@@ -110,8 +110,7 @@ static void close__after_reading_all(void **state)
 	u32 way;
 
 	(void)state;
-	homa_list_init(&limit.held);
-	homa_list_init(&limit.node);
+	homad_limit_init(&limit, 0, 0, 0);
 	assert_int_equal(listen_by(bed, server, &listener), 0);
 	/* By a command, and by its end. */
 	for (way = 0; way < 2; way++) {

@@ -48,6 +48,16 @@ static inline void *pages(size_t bytes)
 	return mem;
 }
 
+/* An instance of TCP that the bed's thread runs. */
+static inline struct homad_tcp *tcp_new(u32 index)
+{
+	static const struct homad_tcp_seeds seeds;
+	struct homad_tcp *tcp = homad_tcp_new(&seeds, 256, 1500, 0);
+
+	tcp->index = index;
+	return tcp;
+}
+
 /* The buffers beyond the first are not there. */
 static inline void make_streams(struct homad_streams *s)
 {
@@ -79,12 +89,13 @@ static inline struct program *program(struct bed *bed)
 	struct homad_streams_open open;
 
 	if (!bed->t->tcp)
-		bed->t->tcp = homad_tcp_new(256, 1500, 0);
+		homad_tcp_run(bed->t, tcp_new(0));
 	p->user = user_new();
 	p->side = attach(&bed->d);
 	homad_unpoll_app(bed->t, &p->side->app);
 	p->side->app.user_polled = p->user;
 	make_streams(&p->s);
+	p->s.tcp = bed->t->tcp;
 	open.app = &p->side->app;
 	open.streams = &p->s;
 	assert_int_equal(homad_streams_begin(bed->t, &open), 0);
@@ -115,8 +126,6 @@ static inline void end(struct bed *bed, struct program *p)
 
 static inline void end_all(struct bed *bed)
 {
-	homad_tcp_free(bed->t->tcp);
-	bed->t->tcp = NULL;
 	bed_free(bed);
 }
 

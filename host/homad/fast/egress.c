@@ -57,7 +57,7 @@ int homad_egress_share(struct homad_thread *t, void *arg)
 	u32 i;
 
 	(void)arg;
-	for (i = 0; t->tcp && i < t->num_ports; i++)
+	for (i = 0; t->d->steering && i < t->num_ports; i++)
 		if (!t->ports[i]->encap)
 			homa_link_share(t->ports[i]->link,
 					t->d->config.tcp_share);

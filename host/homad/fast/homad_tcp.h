@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * TCP on a fast-path thread: its engines with their packets (tcp.c, tcp_rx.c, tcp_tx.c) and the
- * connections between applications of this host (tcp_local.c).
+ * TCP on the fast path: an instance's engines with their packets (tcp.c, tcp_rx.c, tcp_tx.c) and
+ * the connections between applications of this host (tcp_local.c).
+ *
+ * homad has a fixed number of instances, as many as threads can serve TCP. Each has connections,
+ * listeners and local ports of its own, and shares none of them. A thread runs one or more of
+ * them, linked in a circle, and works on one after the other: homad_thread.tcp. When threads come
+ * and go whole instances move (tcp_move.c), so a connection never does. Attachments with streams
+ * belong to an instance, and are at home at the thread that runs it.
  */
 #ifndef HOMAD_TCP_H
 #define HOMAD_TCP_H
@@ -12,6 +18,7 @@
 #include "tcp_stream.h"
 #include "thread.h"
 
+struct homad_handed;
 struct homad_streams;
 struct homad_tcp_listener;
 struct homa_stream_end;
@@ -45,12 +52,27 @@ struct homad_tcp_counters {
 };
 
 /**
- * struct homad_tcp - TCP of a fast-path thread; homad_thread.tcp, NULL: none
+ * struct homad_tcp - an instance of TCP
  *
- * Written by: that thread, unless a field says otherwise. The atomic stacks are taken by the slow
- * path.
+ * Written by: the thread that runs it, unless a field says otherwise. The atomic stacks are taken
+ * by the slow path.
  */
 struct homad_tcp {
+	/* @index: its place in homad_steering.tcp. @next: the next instance of its thread. */
+	u32 index;
+	struct homad_tcp *next;
+	/* The thread that runs it; NULL while it moves. Atomic. */
+	struct homad_thread *thread;
+	/* The segments that each thread hands to it (tcp_handed.h); NULL: none does. */
+	struct homad_handed *handed[HOMAD_MAX_THREADS];
+	/* The number of attachments with streams that belong to it. Only the slow path uses it. */
+	u32 num_homes;
+	/* The number of local ports that homad keeps for its connections. Only the slow path uses
+	 * it. */
+	u32 kept_ports;
+	/* Attachments on their way with it to another thread: open ones by homad_app.member, and
+	 * those that close by homad_app.closing. */
+	struct homa_list moving, closing;
 	/* @engine runs connections with other hosts, @local those between applications of this
 	 * host. A packet from a device is never given to @local. */
 	struct tas_engine engine, local;
@@ -73,7 +95,7 @@ struct homad_tcp {
 	struct homa_list resetting;
 	/* The fast path counts; other threads read. */
 	struct homad_tcp_counters counters;
-	/* The limits that hold streams, by homad_limit.node. */
+	/* The limits that hold streams, by homad_waiting.node. */
 	struct homa_list held;
 	/* Time when they are looked at again, in ns. */
 	u64 held_at;
@@ -106,6 +128,20 @@ struct homad_tcp {
 	u8 joined[HOMAD_TCP_BATCH][HOMAD_TCP_MTU];
 };
 
+/* Makes @tcp, which @t runs, the instance that @t works on. */
+static inline void homad_tcp_enter(struct homad_thread *t, struct homad_tcp *tcp)
+{
+	t->tcp = tcp;
+}
+
+/* Goes on to the next instance that @t runs; false: that is @first, with which @t began. */
+static inline bool homad_tcp_another(struct homad_thread *t,
+				     const struct homad_tcp *first)
+{
+	t->tcp = t->tcp->next;
+	return unlikely(t->tcp != first);
+}
+
 /* Returns the engine that runs the connection of @stream. */
 static inline struct tas_engine *
 homad_engine_of(struct homad_tcp *tcp, const struct homad_stream *stream)
@@ -116,18 +152,34 @@ homad_engine_of(struct homad_tcp *tcp, const struct homad_stream *stream)
 /* ---- tcp.c ---- */
 
 /**
- * homad_tcp_new() - make the TCP of a thread; NULL: no memory, or no random numbers. @most:
- * the most connections. @mtu: bytes of an IP packet.
+ * struct homad_tcp_seeds - secrets of the engines, which all instances share: a port that goes
+ *	from one to another has the same cookies there, and sequence numbers that go on
+ *
+ * Written by: homad_tcp_seeds_draw().
  */
-struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now);
+struct homad_tcp_seeds {
+	/* For homad_tcp.engine and homad_tcp.local. */
+	u64 engine[6], local[6];
+};
+/** homad_tcp_seeds_draw() - fill in @seeds; false: there are no random numbers. */
+bool homad_tcp_seeds_draw(struct homad_tcp_seeds *seeds);
+/**
+ * homad_tcp_new() - make an instance; NULL: no memory, or no random numbers. @most: the most
+ * connections. @mtu: bytes of an IP packet. homad_tcp_run(), homad_tcp_drop() - @t runs it from now
+ * on, or runs it no more.
+ */
+struct homad_tcp *homad_tcp_new(const struct homad_tcp_seeds *seeds, u32 most,
+				u32 mtu, u64 now);
 void homad_tcp_free(struct homad_tcp *tcp);
+void homad_tcp_run(struct homad_thread *t, struct homad_tcp *tcp);
+void homad_tcp_drop(struct homad_thread *t, struct homad_tcp *tcp);
 /** homad_tcp_refill() - give @engine memory for some more connections. */
 void homad_tcp_refill(struct homad_tcp *tcp, struct tas_engine *engine);
 /** homad_tcp_round() - begin a round; called before anything else of TCP in it. */
 void homad_tcp_round(struct homad_thread *t);
 /**
- * homad_tcp_use_ports() - take @num local ports for connections, beside those that there
- * are; @num 0: the slow path has no more.
+ * homad_tcp_use_ports() - take @num local ports for the current instance's connections, beside
+ * those that there are; @num 0: the slow path has no more.
  */
 void homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num);
 /**
@@ -166,11 +218,17 @@ struct homad_stream *homad_tcp_place(struct homad_thread *t,
 				     const struct tas_copy *copy);
 /** homad_tcp_icmp() - take in an ICMP error about a segment of ours. */
 void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error);
-/** homad_tcp_waits() - does TCP have something to send by @port? */
+/** homad_tcp_waits() - does an instance of the thread have something to send by @port? It is the
+ *  current one then. */
 bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port);
-/** homad_tcp_tx() - send TCP's packets by @port, in TCP's turn, until it ends or the device
- *  is full (homad_port.tx_blocked); returns how many packets. */
+/** homad_tcp_tx() - send the current instance's packets by @port, in TCP's turn, until it ends, the
+ *  device is full (homad_port.tx_blocked) or it is another instance's turn; returns how many
+ *  packets. */
 int homad_tcp_tx(struct homad_thread *t, struct homad_port *port);
+
+/** homad_tcp_local_segment() - take in a segment that a connection of another instance has sent
+ *  within this host. */
+void homad_tcp_local_segment(struct homad_thread *t, const struct nic_rx *pkt);
 
 /* ---- tcp_local.c ---- */
 
@@ -194,6 +252,13 @@ void homad_tcp_local_reset(struct homad_thread *t);
 int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 			const struct homa_stream_end *wanted,
 			struct tas_pair *pair);
+
+/* ---- tcp_move.c: what the slow path asks for by homad_call() ---- */
+
+/** homad_tcp_give() - @t runs the instance @arg no more: it is nobody's then, with its attachments.
+ *  Returns 0, or -ENOENT if @t does not run it. homad_tcp_take_over() - @t runs it from now on. */
+int homad_tcp_give(struct homad_thread *t, void *arg);
+int homad_tcp_take_over(struct homad_thread *t, void *arg);
 
 /* ---- what the slow path asks for by homad_call() ---- */
 

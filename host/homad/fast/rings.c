@@ -263,8 +263,10 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 		return 0;
 	homad_now(t);
 	app->look_again = true;
-	if (app->streams)
+	if (app->streams) {
+		homad_tcp_enter(t, app->streams->tcp);
 		homad_tcp_round(t);
+	}
 	done = homad_look_at_rings(t, app);
 	homad_tx_early_end(t);
 	/* The user pays for this turn, so that it gets no more than its part of the

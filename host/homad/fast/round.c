@@ -9,12 +9,26 @@
 #include "stream_grow.h"
 #include "stream_limits.h"
 #include "streams.h"
-#include "tcp_handed.h"
+#include "tcp_steer.h"
 
 /* The time after which the engine is asked again for its next timer, in ns, because it does
  * not say that a send or a packet has set an earlier one. */
 #define TIMER_LAG 500000u
 #define TIMER_BUDGET 64u
+
+/* Runs the timers of the thread's TCP instances; returns when there is more to do, ns. */
+static u64 run_tcp_timers(struct homad_thread *t)
+{
+	const struct homad_tcp *first = t->tcp;
+	u64 next = HOMA_NEVER;
+
+	do {
+		if (t->ctx.now >= t->tcp->retry_at)
+			homad_streams_retry(t);
+		next = homa_min_u64(next, homad_tcp_timers(t));
+	} while (homad_tcp_another(t, first));
+	return next;
+}
 
 /* Runs the timers of this thread's shards, which are shared out over the active threads. */
 static u64 run_timers(struct homad_thread *t)
@@ -30,11 +44,8 @@ static u64 run_timers(struct homad_thread *t)
 		next = homa_min_u64(next, homa_timer(&t->ctx, s, TIMER_BUDGET));
 	}
 	homa_rx_flush(&t->ctx);
-	if (unlikely(t->tcp)) {
-		if (t->ctx.now >= t->tcp->retry_at)
-			homad_streams_retry(t);
-		next = homa_min_u64(next, homad_tcp_timers(t));
-	}
+	if (unlikely(t->tcp))
+		next = homa_min_u64(next, run_tcp_timers(t));
 	t->deadline = next;
 	/* No other thread tells this one that it has set a timer in one of these shards. */
 	if (unlikely(active > 1))
@@ -127,9 +138,66 @@ static void icmp(struct homad_thread *t)
 }
 
 /* Does TCP have something to send by this port? */
-static bool has_tcp(const struct homad_thread *t, const struct homad_port *port)
+static bool has_tcp(struct homad_thread *t, const struct homad_port *port)
 {
-	return unlikely(t->tcp) && !port->encap && tas_first_out(&t->tcp->engine);
+	const struct homad_tcp *first = t->tcp;
+
+	if (likely(!first) || port->encap)
+		return false;
+	do
+		if (tas_first_out(&t->tcp->engine))
+			return true;
+	while (homad_tcp_another(t, first));
+	return false;
+}
+
+/* ---- parts of a round for each TCP instance of the thread ---- */
+
+static void begin_tcp(struct homad_thread *t)
+{
+	const struct homad_tcp *first = t->tcp;
+
+	do {
+		homad_tcp_round(t);
+		homad_limits_round(t);
+	} while (homad_tcp_another(t, first));
+}
+
+/* Moves segments within this host, and takes the engines' events. */
+static int tcp_events(struct homad_thread *t)
+{
+	const struct homad_tcp *first = t->tcp;
+	int n = 0;
+
+	do {
+		n += homad_tcp_local(t);
+		homad_stream_events(t);
+	} while (homad_tcp_another(t, first));
+	return n;
+}
+
+/* Ends streams that had their turn to send, and tells the applications what is new. */
+static int tell_tcp(struct homad_thread *t)
+{
+	const struct homad_tcp *first = t->tcp;
+	int n = 0;
+
+	do {
+		n += (int)homad_streams_reset(t);
+		homad_streams_deliver(t);
+	} while (homad_tcp_another(t, first));
+	return n;
+}
+
+static bool local_waits(struct homad_thread *t)
+{
+	const struct homad_tcp *first = t->tcp;
+	bool any = false;
+
+	do
+		any |= homad_tcp_local_waits(t->tcp);
+	while (homad_tcp_another(t, first));
+	return any;
 }
 
 /*
@@ -235,10 +303,8 @@ int homad_round(struct homad_thread *t)
 	__atomic_store_n(&t->passed, t->passed + 1, __ATOMIC_RELEASE);
 	homad_now(t);
 	t->counters.rounds++;
-	if (unlikely(t->tcp)) {
-		homad_tcp_round(t);
-		homad_limits_round(t);
-	}
+	if (unlikely(t->tcp))
+		begin_tcp(t);
 	done = homad_mail(t);
 	t->rx_left = false;
 	/* What other threads have handed over came in before what the ports have now, as far as it
@@ -254,15 +320,11 @@ int homad_round(struct homad_thread *t)
 	done += homad_local(t, t->d->local);
 	if (done || t->ctx.event_head)
 		homad_events(t);
-	if (unlikely(t->tcp)) {
-		done += homad_tcp_local(t);
-		homad_stream_events(t);
-	}
+	if (unlikely(t->tcp))
+		done += tcp_events(t);
 	done += send(t, done || t->ctx.tx_link);
-	if (unlikely(t->tcp)) {
-		done += (int)homad_streams_reset(t);
-		homad_streams_deliver(t);
-	}
+	if (unlikely(t->tcp))
+		done += tell_tcp(t);
 	if (done || t->ctx.retired_rpc || t->ctx.retired_peer)
 		homad_reap(t);
 	homad_deliver(t);
@@ -283,17 +345,13 @@ u64 homad_next_deadline(struct homad_thread *t)
 	next = run_timers(t);
 	homad_local(t, t->d->local);
 	homad_events(t);
-	if (t->tcp) {
-		homad_tcp_local(t);
-		homad_stream_events(t);
-	}
+	if (t->tcp)
+		tcp_events(t);
 	if (send(t, true))
 		next = t->ctx.now;
-	if (t->tcp && homad_streams_reset(t))
+	if (t->tcp && tell_tcp(t))
 		next = t->ctx.now;
-	if (t->tcp)
-		homad_streams_deliver(t);
-	if (t->tcp && homad_tcp_local_waits(t->tcp))
+	if (t->tcp && local_waits(t))
 		next = t->ctx.now;
 	homad_reap(t);
 	homad_deliver(t);

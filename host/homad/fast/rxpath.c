@@ -6,7 +6,7 @@
 #include "fast.h"
 #include "homad_tcp.h"
 #include "homad_trace.h"
-#include "tcp_handed.h"
+#include "tcp_steer.h"
 
 void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload)
 {
@@ -23,14 +23,14 @@ int homad_rx(struct homad_thread *t, struct homad_port *port)
 	n = nic_rx(port->nic, t->rx, HOMAD_BATCH);
 	if (n <= 0)
 		return 0;
-	if (unlikely(t->tcp) && !port->encap) {
+	if (unlikely(t->steering) && !port->encap) {
 		all = n;
-		n = homad_tcp_take(t, port, n);
+		n = homad_tcp_steer(t, port, n);
 		if (!n)
 			return all;
-	} else if (unlikely(t->handed) && !port->encap) {
+	} else if (unlikely(t->tcp) && !port->encap) {
 		all = n;
-		n = homad_tcp_hand(t, port, n);
+		n = homad_tcp_take(t, port, n);
 		if (!n)
 			return all;
 	}

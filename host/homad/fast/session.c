@@ -182,8 +182,8 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 	homa_list_add_tail(&t->closing, &app->closing);
 }
 
-/* Returns an attachment that may have another home. Those with streams may not, and are the last
- * ones in the list. */
+/* Returns an attachment that may have another home by itself. Those with streams move with their
+ * instance of TCP, and are the last ones in the list. */
 static struct homad_app *movable(const struct homad_thread *t)
 {
 	struct homad_app *app;
@@ -198,7 +198,7 @@ struct homad_app *homad_session_detach(struct homad_thread *t,
 				       struct homad_app *app)
 {
 	app = app ? app : movable(t);
-	if (!app || app->phase != HOMAD_APP_OPEN || app->streams)
+	if (!app || app->phase != HOMAD_APP_OPEN)
 		return NULL;
 	move_out(t, app);
 	/* Until another thread takes the attachment, no thread polls it. */
@@ -208,7 +208,25 @@ struct homad_app *homad_session_detach(struct homad_thread *t,
 
 int homad_session_take(struct homad_thread *t, struct homad_app *app)
 {
-	return move_in(t, app);
+	int rc = move_in(t, app);
+
+	if (!rc && app->streams) {
+		homa_list_del(&app->member);
+		homa_list_add_tail(&t->apps, &app->member);
+	}
+	return rc;
+}
+
+void homad_session_settle(struct homad_thread *t, struct homad_app *app)
+{
+	if (likely(!homad_session_take(t, app)))
+		return;
+	/* It cannot be left at home nowhere. It would not be heard when it kicks, so it ends. */
+	__atomic_store_n(&app->thread, t, __ATOMIC_SEQ_CST);
+	homa_list_add_tail(&t->apps, &app->member);
+	t->num_apps++;
+	homad_app_evict(t, app, "no memory to move it to another thread");
+	HOMA_WRITE_ONCE(t->some_evicted, true);
 }
 
 int homad_session_close(struct homad_thread *t, void *arg)

@@ -27,11 +27,13 @@ int homad_session_open(struct homad_thread *t, void *arg);
 int homad_session_close(struct homad_thread *t, void *arg);
 
 /** homad_session_detach() - take @app away from this thread, so that it is at home nowhere; NULL:
- *  one of its attachments. Returns NULL if it may not move: it closes, or has streams. */
+ *  one of its attachments without streams. Returns NULL if it may not move: it closes. */
 struct homad_app *homad_session_detach(struct homad_thread *t,
 				       struct homad_app *app);
 /** homad_session_take() - make @t the home of @app. Returns 0 or a negative errno. */
 int homad_session_take(struct homad_thread *t, struct homad_app *app);
+/** homad_session_settle() - do the same, or end @app if that is not possible. */
+void homad_session_settle(struct homad_thread *t, struct homad_app *app);
 
 /**
  * struct homad_bind - a server port for an attachment; the slow path fills it

@@ -6,8 +6,8 @@
  */
 #include <errno.h>
 #include "fast.h"
-#include "frame.h"
 #include "homad_tcp.h"
+#include "stream_connect.h"
 #include "stream_grow.h"
 #include "stream_limits.h"
 #include "stream_share.h"
@@ -15,18 +15,11 @@
 #include "tcp_listener.h"
 #include "tcp_stream.h"
 
-/* The most local ports that a CONNECT tries in one round. */
-#define PORT_TRIES 256u
-/* The number of ports in use after which the slow path is asked for more. */
-#define MANY_TRIES 8u
 /* The most commands of an attachment that are still done when it ends. */
 #define LAST_COMMANDS 4096u
 
 static const char wrong_slot[] =
 	"a command for a stream that the attachment does not have";
-static const char wrong_patience[] =
-	"a time to wait for a silent peer that cannot be";
-
 static const char wrong_urgent[] =
 	"an urgent byte far behind those that the buffer holds";
 
@@ -166,188 +159,6 @@ const char *homad_stream_goes_on(struct homad_thread *t,
 	return NULL;
 }
 
-/* ---- options ---- */
-
-static void set_options(struct homad_thread *t, struct homad_stream *stream,
-			u32 options)
-{
-	struct tas_conn *conn = &stream->conn;
-	u32 flags = 0;
-
-	flags |= options & HOMA_STREAM_OPT_NODELAY ? TAS_F_NODELAY : 0;
-	flags |= options & HOMA_STREAM_OPT_CORK ? TAS_F_CORK : 0;
-	flags |= options & HOMA_STREAM_OPT_KEEPALIVE ? TAS_F_KEEPALIVE : 0;
-	conn->f.flags &= ~(u32)(TAS_F_NODELAY | TAS_F_CORK | TAS_F_KEEPALIVE);
-	conn->f.flags |= flags;
-	stream->resets = options & HOMA_STREAM_OPT_RESET;
-	tas_options(homad_engine_of(t->tcp, stream), conn);
-}
-
-/* Sets @which, an enum homa_stream_patience, to @value. */
-static const char *set_patience(struct homad_thread *t,
-				struct homad_stream *stream, u64 which, u32 value)
-{
-	struct tas_conn *conn = &stream->conn;
-
-	if (!homa_stream_may_wait(which, value))
-		return wrong_patience;
-	if (which == HOMA_STREAM_PATIENCE_USER)
-		conn->user_timeout = value * TAS_MSEC;
-	else if (which == HOMA_STREAM_PATIENCE_IDLE)
-		conn->keep_idle_ms = value * 1000;
-	else if (which == HOMA_STREAM_PATIENCE_INTERVAL)
-		conn->keep_interval_ms = value * 1000;
-	else
-		conn->keep_most = (u8)value;
-	tas_options(homad_engine_of(t->tcp, stream), conn);
-	return NULL;
-}
-
-/* ---- connect ---- */
-
-/*
- * Chooses the next of homad's ports with which the pair is free. -EAGAIN: not in this
- * round, in which enough were tried, or more are on their way. -EADDRNOTAVAIL: all that
- * homad can have are in use to this peer's port.
- */
-static int connect_from_some_port(struct homad_thread *t,
-				  struct homad_streams *s, struct tas_pair *pair,
-				  bool local, struct tas_conn **conn)
-{
-	struct homad_tcp *tcp = t->tcp;
-	struct tas_engine *engine = local ? &tcp->local : &tcp->engine;
-	u32 rx_max = 1u << s->rx_most;
-	u32 i;
-	int rc;
-
-	homad_tcp_refill(tcp, engine);
-	for (i = 0; i < PORT_TRIES && s->ports_tried < tcp->num_ports; i++) {
-		pair->local_port = tcp->ports[tcp->next_port++ % tcp->num_ports];
-		rc = tas_connect(engine, pair, HOMAD_STREAM_SHIFT, rx_max, conn);
-		if (likely(rc != TAS_EADDRINUSE)) {
-			s->ports_tried = 0;
-			return rc;
-		}
-		/* More ports are asked for before none is left. */
-		if (unlikely(++s->ports_tried == MANY_TRIES))
-			homad_tcp_want_ports(t);
-	}
-	if (s->ports_tried < tcp->num_ports || homad_tcp_want_ports(t))
-		return -EAGAIN;
-	s->ports_tried = 0;
-	return -EADDRNOTAVAIL;
-}
-
-/* Chooses the local address: the one that the application wants, if the device has it. */
-static int choose_source(struct nic *nic, const struct homa_stream_end *wanted,
-			 const struct homa_addr *to, u8 local[16])
-{
-	struct homa_addr from = { 0 };
-
-	memcpy(from.ip, wanted->ip, sizeof(from.ip));
-	if (wanted->port)
-		return -EOPNOTSUPP;
-	if (homa_addr_is_any(&from))
-		return nic_source(nic, to, local);
-	if (homa_addr_is_v4(&from) != homa_addr_is_v4(to) ||
-	    !nic_has_address(nic, from.ip))
-		return -EADDRNOTAVAIL;
-	memcpy(local, from.ip, sizeof(from.ip));
-	return 0;
-}
-
-/* Asks the rules. Returns 0 and the part of the policy that takes the connection, -EOPNOTSUPP
- * if no rule is for it, -EACCES if one denies it, or -ENOBUFS if a limit is reached. */
-static int ask_rules(struct homad_thread *t, const struct homad_policy *policy,
-		     const struct homa_stream_end *remote, int *part)
-{
-	*part = homad_policy_connect(policy, remote->ip, remote->port);
-	if (*part < 0)
-		return -EOPNOTSUPP;
-	if (policy->part[*part].rule.deny) {
-		t->counters.tcp_denied++;
-		return -EACCES;
-	}
-	return homad_limit_full(t, policy->part[*part].limit) ? -ENOBUFS : 0;
-}
-
-/* Finds the ends of a connection and its device; @local: it goes by none, to this host.
- * Returns 0, -EAGAIN: not in this round, or an error. */
-static int find_way(struct homad_thread *t, const struct homad_streams *s,
-		    const struct homa_stream_command *c, struct tas_pair *pair,
-		    int *part, bool *local)
-{
-	struct homa_addr to = { 0 };
-	struct homad_port *port;
-	int rc;
-
-	if (!c->remote.port)
-		return -EOPNOTSUPP;
-	rc = ask_rules(t, s->policy, &c->remote, part);
-	if (rc)
-		return rc;
-	memcpy(to.ip, c->remote.ip, sizeof(to.ip));
-	/* The address means this host, of whose addresses the kernel chooses one. */
-	if (homa_addr_is_any(&to))
-		return -EOPNOTSUPP;
-	if (nic_addr_no_host(&to))
-		return -ENETUNREACH;
-	rc = homad_dest(t, s->app->uid, &to, 1, &port);
-	if (rc)
-		return rc;
-	memset(pair, 0, sizeof(*pair));
-	memcpy(pair->remote, c->remote.ip, sizeof(pair->remote));
-	pair->remote_port = c->remote.port;
-	*local = port == t->d->local;
-	if (*local)
-		return homad_tcp_local_way(t, s, &c->local, pair);
-	/* No device of homad leads there, so the connection is left to the kernel. */
-	if (!port->nic || port->encap)
-		return -EOPNOTSUPP;
-	return choose_source(port->nic, &c->local, &to, pair->local);
-}
-
-static const char *open_one(struct homad_thread *t, struct homad_streams *s,
-			    const struct homa_stream_command *c)
-{
-	struct homad_tcp *tcp = t->tcp;
-	struct homad_stream *stream;
-	struct tas_conn *conn = NULL;
-	struct tas_pair pair;
-	int rc, part = -1;
-	bool local = false;
-
-	if (s->app->phase != HOMAD_APP_OPEN)
-		return NULL;
-	if (!homa_stream_may_wait(HOMA_STREAM_PATIENCE_USER, c->slot))
-		return wrong_patience;
-	if (unlikely(!homad_streams_answerable(t, s, false)))
-		return homad_next_round;
-	/* The slow path may be about to give it slots. */
-	homad_streams_want(t, s);
-	if (!s->num_free && __atomic_load_n(&s->asked, __ATOMIC_ACQUIRE))
-		return homad_next_round;
-	rc = s->num_free ? find_way(t, s, c, &pair, &part, &local) : -ENOBUFS;
-	if (rc == -EAGAIN)
-		return homad_next_round;
-	if (!rc)
-		rc = connect_from_some_port(t, s, &pair, local, &conn);
-	if (rc == -EAGAIN)
-		return homad_next_round;
-	if (rc) {
-		tcp->counters.connects_refused++;
-		homad_streams_tell(t, s, HOMA_STREAM_FAILED, c->token, rc);
-		return NULL;
-	}
-	stream = homad_stream_adopt(t, s, conn, part, local);
-	tcp->counters.local_opened += local;
-	stream->token = c->token;
-	stream->opening = true;
-	stream->conn.user_timeout = c->slot * TAS_MSEC;
-	set_options(t, stream, c->value);
-	return NULL;
-}
-
 /* ---- the rest ---- */
 
 static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
@@ -403,11 +214,11 @@ static const char *of_stream(struct homad_thread *t, struct homad_stream *stream
 	case HOMA_STREAM_ABORT:
 		return NULL;
 	case HOMA_STREAM_OPTIONS:
-		set_options(t, stream, c->value);
+		homad_stream_set_options(t, stream, c->value);
 		tell_others(t, stream);
 		return NULL;
 	case HOMA_STREAM_PATIENCE:
-		return set_patience(t, stream, c->token, c->value);
+		return homad_stream_set_patience(t, stream, c->token, c->value);
 	case HOMA_STREAM_URGENT:
 		return tas_urge(homad_engine_of(t->tcp, stream), &stream->conn,
 				c->value) == TAS_EINVAL ?
@@ -427,7 +238,7 @@ static const char *command(struct homad_thread *t, struct homad_streams *s,
 	const char *why;
 
 	if (c->op == HOMA_STREAM_CONNECT)
-		return open_one(t, s, c);
+		return homad_stream_connect(t, s, c);
 	if (c->op == HOMA_STREAM_UNLISTEN || c->op == HOMA_STREAM_ACCEPT)
 		return of_listener(t, s, c->op, c->slot);
 	stream = named(s, c);
@@ -470,6 +281,7 @@ const char *homad_stream_commands(struct homad_thread *t,
 	const char *why = NULL;
 
 	*done = 0;
+	homad_tcp_enter(t, s->tcp);
 	if (unlikely(!homa_list_empty(&s->news) ||
 		     !homa_list_empty(&s->alias_news) ||
 		     !homa_list_empty(&s->hold_news) ||
@@ -527,6 +339,7 @@ void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
 {
 	struct homa_list *node;
 
+	homad_tcp_enter(t, s->tcp);
 	homad_tcp_round(t);
 	if (!s->app->evicted)
 		take_last(t, s);
@@ -555,6 +368,7 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 	if (s->app->phase != HOMAD_APP_OPEN || s->app->evicted)
 		return -ESHUTDOWN;
 	homad_now(t);
+	homad_tcp_enter(t, s->tcp);
 	homad_tcp_round(t);
 	listener->l.rx_shift = HOMAD_STREAM_SHIFT;
 	listener->l.rx_max = 1u << s->rx_most;
@@ -585,6 +399,7 @@ int homad_ticket_fill(struct homad_thread *t, void *arg)
 	if (s->app->phase != HOMAD_APP_OPEN || s->app->evicted)
 		return -ESHUTDOWN;
 	homad_now(t);
+	homad_tcp_enter(t, s->tcp);
 	homad_tcp_round(t);
 	/* The commands before that, such as closing streams or giving connections back,
 	 * come first. */

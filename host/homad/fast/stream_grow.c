@@ -272,6 +272,7 @@ int homad_streams_grown(struct homad_thread *t, void *arg)
 	u32 i;
 
 	homad_now(t);
+	homad_tcp_enter(t, s->tcp);
 	homad_tcp_round(t);
 	for (i = 0; i < g->num; i++)
 		grown(t, s, g, i);

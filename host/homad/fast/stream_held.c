@@ -24,24 +24,17 @@ static bool goes_on(struct homad_thread *t, struct homad_stream *stream)
 	return waits;
 }
 
-/* Has no bucket of the limit a token left, so that no stream of it can go on? */
-static bool nothing(const struct homad_limit *limit)
-{
-	return (!limit->send.rate || limit->send.tokens <= 0) &&
-	       (!limit->receive.rate || limit->receive.tokens <= 0);
-}
-
 /* Lets at most @budget streams of the limit go on in turn, each with some bytes. Those that
  * still wait go to the end of the list. Returns how many had their turn. */
-static u32 serve(struct homad_thread *t, struct homad_limit *limit, u32 budget)
+static u32 serve(struct homad_thread *t, struct homad_waiting *waiting, u32 budget)
 {
 	struct homa_list turn, *node;
 	u32 done = 0;
 
 	homa_list_init(&turn);
 	/* A stream that is held again waits in @turn, so each has one turn. */
-	while (done < budget && !nothing(limit) &&
-	       (node = homa_list_pop(&limit->held))) {
+	while (done < budget && homad_limit_fill(t, waiting->limit) &&
+	       (node = homa_list_pop(&waiting->held))) {
 		homa_list_add_tail(&turn, node);
 		done++;
 		if (!goes_on(t,
@@ -49,7 +42,7 @@ static u32 serve(struct homad_thread *t, struct homad_limit *limit, u32 budget)
 			homa_list_del(node);
 	}
 	while ((node = homa_list_pop(&turn)))
-		homa_list_add_tail(&limit->held, node);
+		homa_list_add_tail(&waiting->held, node);
 	return done;
 }
 
@@ -68,23 +61,22 @@ void homad_limits_round(struct homad_thread *t)
 		homa_list_add_tail(&tcp->held, node);
 	node = tcp->held.next;
 	while (node != &tcp->held) {
-		struct homad_limit *limit =
-			homa_container_of(node, struct homad_limit, node);
+		struct homad_waiting *waiting =
+			homa_container_of(node, struct homad_waiting, node);
 
 		node = node->next;
-		homad_bucket_fill(&limit->send, t->ctx.now);
-		homad_bucket_fill(&limit->receive, t->ctx.now);
-		budget -= serve(t, limit, budget);
-		if (homa_list_empty(&limit->held)) {
-			homa_list_del(&limit->node);
+		budget -= serve(t, waiting, budget);
+		if (homa_list_empty(&waiting->held)) {
+			homa_list_del(&waiting->node);
 			continue;
 		}
 		/* serve() had emptied @held for a moment, and a stream that ended then has
 		 * taken the limit out of the list. */
-		if (!homa_list_linked(&limit->node))
-			homa_list_add_tail(&tcp->held, &limit->node);
-		tcp->held_at = homa_min_u64(tcp->held_at,
-					    homad_limit_again_at(t, limit));
+		if (!homa_list_linked(&waiting->node))
+			homa_list_add_tail(&tcp->held, &waiting->node);
+		tcp->held_at =
+			homa_min_u64(tcp->held_at,
+				     homad_limit_again_at(t, waiting->limit));
 	}
 }
 
@@ -96,6 +88,7 @@ int homad_limits_change(struct homad_thread *t, void *arg)
 	struct homa_list *node = s->open.next;
 
 	homad_now(t);
+	homad_tcp_enter(t, s->tcp);
 	s->policy = change->policy;
 	change->policy = old;
 	while (node != &s->open) {
@@ -112,7 +105,8 @@ int homad_limits_change(struct homad_thread *t, void *arg)
 							     pair->local_port) :
 					 homad_policy_connect(s->policy,
 							      pair->remote,
-							      pair->remote_port));
+							      pair->remote_port),
+				 false);
 		/* The stream may have no limit now; else it waits for tokens again. */
 		if (held)
 			goes_on(t, stream);

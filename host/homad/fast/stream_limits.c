@@ -8,6 +8,7 @@
 #include "fast.h"
 #include "homad_tcp.h"
 #include "stream_limits.h"
+#include "streams.h"
 #include "tcp_stream.h"
 
 /* The bytes that a stream gets in its turn. */
@@ -104,7 +105,34 @@ static u64 filled_at(const struct homad_bucket *bucket)
 	       lacks % bucket->rate * 1000000000 / bucket->rate + 1;
 }
 
-/* ---- streams ---- */
+/* ---- limits ---- */
+
+/* With one thread nobody else could hold it. */
+static void lock(struct homad_limit *limit)
+{
+	if (!homa_plat_alone)
+		homa_gate_lock(&limit->lock);
+}
+
+static void unlock(struct homad_limit *limit)
+{
+	if (!homa_plat_alone)
+		homa_gate_unlock(&limit->lock);
+}
+
+void homad_limit_init(struct homad_limit *limit, u64 send, u64 receive, u32 most)
+{
+	u32 i;
+
+	homad_bucket_set(&limit->send, send);
+	homad_bucket_set(&limit->receive, receive);
+	limit->most = most;
+	for (i = 0; i < HOMAD_MAX_THREADS; i++) {
+		homa_list_init(&limit->at[i].held);
+		homa_list_init(&limit->at[i].node);
+		limit->at[i].limit = limit;
+	}
+}
 
 bool homad_limit_full(struct homad_thread *t, struct homad_limit *limit)
 {
@@ -112,6 +140,7 @@ bool homad_limit_full(struct homad_thread *t, struct homad_limit *limit)
 
 	if (!limit)
 		return false;
+	lock(limit);
 	full = limit->most && limit->connections >= limit->most;
 	/* Each new connection brings a window of its own, so none is taken while the others owe
 	 * more than a burst. */
@@ -120,12 +149,48 @@ bool homad_limit_full(struct homad_thread *t, struct homad_limit *limit)
 		full |= limit->receive.tokens < -limit->receive.burst;
 	}
 	limit->refused += full;
+	limit->connections += !full;
+	unlock(limit);
 	t->counters.tcp_refused += full;
 	return full;
 }
 
+void homad_limit_dismiss(struct homad_limit *limit)
+{
+	if (!limit)
+		return;
+	lock(limit);
+	limit->connections--;
+	unlock(limit);
+}
+
+bool homad_limit_fill(const struct homad_thread *t, struct homad_limit *limit)
+{
+	bool some;
+
+	lock(limit);
+	homad_bucket_fill(&limit->send, t->ctx.now);
+	homad_bucket_fill(&limit->receive, t->ctx.now);
+	some = (limit->send.rate && limit->send.tokens > 0) ||
+	       (limit->receive.rate && limit->receive.tokens > 0);
+	unlock(limit);
+	return some;
+}
+
+u64 homad_limit_again_at(const struct homad_thread *t, struct homad_limit *limit)
+{
+	u64 at;
+
+	lock(limit);
+	at = homa_min_u64(filled_at(&limit->send), filled_at(&limit->receive));
+	unlock(limit);
+	return at == TAS_NEVER ? t->ctx.now : homa_max_u64(at, t->ctx.now);
+}
+
+/* ---- streams ---- */
+
 void homad_limit_join(struct homad_stream *stream,
-		      const struct homad_policy *policy, int part)
+		      const struct homad_policy *policy, int part, bool counted)
 {
 	const struct homad_tcp_rule *rule =
 		part < 0 ? NULL : &policy->part[part].rule;
@@ -136,42 +201,47 @@ void homad_limit_join(struct homad_stream *stream,
 	stream->sent_to = sent ? sent - 1 : 0;
 	stream->dscp = rule ? rule->dscp : 0;
 	stream->limit = rule ? policy->part[part].limit : NULL;
-	if (stream->limit)
-		stream->limit->connections++;
+	if (!stream->limit || counted)
+		return;
+	lock(stream->limit);
+	stream->limit->connections++;
+	unlock(stream->limit);
+}
+
+/* Returns the stream's instance's part of its limit. */
+static struct homad_waiting *waiting_of(const struct homad_stream *stream)
+{
+	return &stream->limit->at[stream->home->tcp->index];
 }
 
 void homad_limit_leave(struct homad_stream *stream)
 {
 	struct homad_limit *limit = stream->limit;
+	struct homad_waiting *waiting;
 
 	if (!limit)
 		return;
+	waiting = waiting_of(stream);
 	stream->limit = NULL;
-	limit->connections--;
+	homad_limit_dismiss(limit);
 	homa_list_del(&stream->held);
-	if (homa_list_empty(&limit->held))
-		homa_list_del(&limit->node);
-}
-
-u64 homad_limit_again_at(const struct homad_thread *t,
-			 const struct homad_limit *limit)
-{
-	u64 at = homa_min_u64(filled_at(&limit->send),
-			      filled_at(&limit->receive));
-
-	return at == TAS_NEVER ? t->ctx.now : homa_max_u64(at, t->ctx.now);
+	if (homa_list_empty(&waiting->held))
+		homa_list_del(&waiting->node);
 }
 
 static void hold(struct homad_thread *t, struct homad_stream *stream)
 {
 	struct homad_limit *limit = stream->limit;
+	struct homad_waiting *waiting = waiting_of(stream);
 
 	if (homa_list_linked(&stream->held))
 		return;
+	lock(limit);
 	limit->waits++;
-	homa_list_add_tail(&limit->held, &stream->held);
-	if (!homa_list_linked(&limit->node))
-		homa_list_add_tail(&t->tcp->held, &limit->node);
+	unlock(limit);
+	homa_list_add_tail(&waiting->held, &stream->held);
+	if (!homa_list_linked(&waiting->node))
+		homa_list_add_tail(&t->tcp->held, &waiting->node);
 	t->tcp->held_at =
 		homa_min_u64(t->tcp->held_at, homad_limit_again_at(t, limit));
 }
@@ -192,13 +262,17 @@ u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream,
 		     u32 bytes)
 {
 	struct homad_limit *limit = stream->limit;
-	u32 some = within(t, &limit->send, bytes);
+	u32 some;
 
+	lock(limit);
+	some = within(t, &limit->send, bytes);
 	/* If there are few tokens, streams that already wait get theirs first. */
 	if (limit->send.rate && limit->send.tokens < USEFUL &&
-	    !homa_list_linked(&stream->held) && !homa_list_empty(&limit->held))
+	    !homa_list_linked(&stream->held) &&
+	    !homa_list_empty(&waiting_of(stream)->held))
 		some = 0;
 	limit->send.tokens -= some;
+	unlock(limit);
 	if (some < bytes)
 		hold(t, stream);
 	return some;
@@ -207,8 +281,12 @@ u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream,
 u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream,
 		     u32 bytes)
 {
-	u32 some = within(t, &stream->limit->receive, bytes);
+	struct homad_limit *limit = stream->limit;
+	u32 some;
 
+	lock(limit);
+	some = within(t, &limit->receive, bytes);
+	unlock(limit);
 	if (some < bytes)
 		hold(t, stream);
 	return some;
@@ -216,20 +294,27 @@ u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream,
 
 void homad_limit_sent(struct homad_stream *stream, u32 end, u32 length, u64 wire)
 {
+	struct homad_limit *limit = stream->limit;
 	u32 fresh = end - stream->sent_to;
 
-	stream->limit->sent += wire;
 	if ((s32)fresh <= 0) {
 		fresh = 0;
 	} else {
 		stream->sent_to = end;
 		fresh = homa_min_u32(fresh, length);
 	}
-	stream->limit->send.tokens -= (s64)(wire - fresh);
+	lock(limit);
+	limit->sent += wire;
+	limit->send.tokens -= (s64)(wire - fresh);
+	unlock(limit);
 }
 
 void homad_limit_received(struct homad_stream *stream, u32 bytes)
 {
-	stream->limit->received += bytes;
-	stream->limit->receive.tokens -= bytes;
+	struct homad_limit *limit = stream->limit;
+
+	lock(limit);
+	limit->received += bytes;
+	limit->receive.tokens -= bytes;
+	unlock(limit);
 }

@@ -7,13 +7,14 @@
  *
  * The slow path makes both (slow/tcp_policy.c); counts and buckets are the fast path's.
  *
- * Written by: the fast-path thread that runs TCP, and control where a field says that it is the
+ * Written by: the fast-path threads that run TCP, and control where a field says that it is the
  * slow path's.
  */
 #ifndef HOMAD_STREAM_LIMITS_H
 #define HOMAD_STREAM_LIMITS_H
 
 #include "config.h"
+#include "homa_gate.h"
 #include "homa_list.h"
 
 struct homad_stream;
@@ -34,18 +35,34 @@ struct homad_bucket {
 };
 
 /**
+ * struct homad_waiting - streams of one instance of TCP that a limit holds
+ * @held: The streams whose bytes or windows wait for tokens, by homad_stream.held.
+ * @node: Its place in homad_tcp.held while @held is not empty.
+ * @limit: The limit.
+ */
+struct homad_waiting {
+	struct homa_list held;
+	struct homa_list node;
+	struct homad_limit *limit;
+};
+
+/**
  * struct homad_limit - limits a user's TCP under a rule, or that of all the rule's users
+ *
+ * Guarded by: @lock, from @send to @waits. @at has a part for each instance of TCP, which only the
+ * thread that runs it uses.
+ *
+ * @lock: Taken for a moment by a thread, if there are several.
  * @send: This bucket limits the bytes that the streams send.
  * @receive: This bucket limits the bytes that the streams receive.
  * @most: This many connections may be open; 0 means that there is no limit.
- * @connections: The fast path counts the open connections here.
+ * @connections: The fast path counts the open connections here, and those about to be opened.
  * @refused: The fast path counts connections here that it refused because of @most or
  *	because too much was received.
  * @sent: The fast path counts sent bytes here, with the headers of packets.
  * @received: The fast path counts received bytes of payload here.
- * @waits: The fast path counts here how often it added a stream to @held.
- * @held: The streams whose bytes or windows wait for tokens, by homad_stream.held.
- * @node: The limit's place in homad_tcp.held while @held is not empty.
+ * @waits: The fast path counts here how often a stream began to wait.
+ * @at: The streams of each instance that wait.
  * @of: The limit's place in homad_tcp_ports.limits. Only the slow path uses it.
  * @refs: The slow path counts here how many policies name the limit.
  * @generation: The number of the reading of the rules that made it. Slow path only.
@@ -54,14 +71,14 @@ struct homad_bucket {
  * @together: True if all of the rule's users share the limit. Slow path only.
  */
 struct homad_limit {
+	struct homa_gate lock;
 	struct homad_bucket send, receive;
 	u32 most;
 	u32 connections;
 	u64 refused;
 	u64 sent, received;
 	u64 waits;
-	struct homa_list held;
-	struct homa_list node;
+	struct homad_waiting at[HOMAD_MAX_THREADS];
 	struct homa_list of;
 	u32 refs, generation, rule, uid;
 	bool together;
@@ -96,14 +113,19 @@ void homad_bucket_fill(struct homad_bucket *bucket, u64 now);
 /** homad_bucket_set() - set the rate to @rate bytes a second and fill the bucket. */
 void homad_bucket_set(struct homad_bucket *bucket, u64 rate);
 
-/** homad_limit_full() - has it as many connections as it may? A refusal is counted. */
+/** homad_limit_init() - make a limit of @send and @receive bytes a second and @most connections. */
+void homad_limit_init(struct homad_limit *limit, u64 send, u64 receive, u32 most);
+/** homad_limit_full() - has it as many connections as it may? A refusal is counted. Else one more
+ *  is counted, for homad_limit_join() or homad_limit_dismiss(). NULL has no limit. */
 bool homad_limit_full(struct homad_thread *t, struct homad_limit *limit);
+/** homad_limit_dismiss() - the connection was not opened after all. */
+void homad_limit_dismiss(struct homad_limit *limit);
 /**
- * homad_limit_join(), homad_limit_leave() - count a stream that begins under part @part of
- * its policy, and one that ends.
+ * homad_limit_join(), homad_limit_leave() - a stream begins under part @part of its policy, or
+ * ends. @counted: homad_limit_full() has counted it.
  */
 void homad_limit_join(struct homad_stream *stream,
-		      const struct homad_policy *policy, int part);
+		      const struct homad_policy *policy, int part, bool counted);
 void homad_limit_leave(struct homad_stream *stream);
 
 /**
@@ -126,9 +148,11 @@ void homad_limit_sent(struct homad_stream *stream, u32 end, u32 length, u64 wire
 /** homad_limit_received() - count @bytes of payload that have arrived for @stream. */
 void homad_limit_received(struct homad_stream *stream, u32 bytes);
 
+/** homad_limit_fill() - add the tokens that it has gained; false: no stream of it can go on, as it
+ *  has none. */
+bool homad_limit_fill(const struct homad_thread *t, struct homad_limit *limit);
 /** homad_limit_again_at() - return when its held streams are looked at again, in ns. */
-u64 homad_limit_again_at(const struct homad_thread *t,
-			 const struct homad_limit *limit);
+u64 homad_limit_again_at(const struct homad_thread *t, struct homad_limit *limit);
 
 /* ---- stream_held.c ---- */
 

@@ -289,6 +289,7 @@ int homad_ticket_join(struct homad_thread *t, void *arg)
 	if (s->app->phase != HOMAD_APP_OPEN)
 		return -ESHUTDOWN;
 	homad_now(t);
+	homad_tcp_enter(t, s->tcp);
 	homad_tcp_round(t);
 	s->joined = ticket;
 	while (ticket->next < ticket->num) {
@@ -406,6 +407,7 @@ int homad_ticket_take(struct homad_thread *t, void *arg)
 	if (sharing->s->app->phase != HOMAD_APP_OPEN || sharing->s->app->evicted)
 		return -ESHUTDOWN;
 	homad_now(t);
+	homad_tcp_enter(t, sharing->s->tcp);
 	homad_tcp_round(t);
 	if (entry->stream)
 		rc = take_stream(t, sharing, entry->stream);
@@ -439,6 +441,7 @@ int homad_ticket_drop(struct homad_thread *t, void *arg)
 	const struct homad_sharing *sharing = arg;
 
 	homad_now(t);
+	homad_tcp_enter(t, sharing->tcp);
 	homad_tcp_round(t);
 	settle_rest(t, sharing->ticket, sharing->reset);
 	return 0;

@@ -18,6 +18,7 @@
 
 struct homad_stream;
 struct homad_streams;
+struct homad_tcp;
 struct homad_tcp_listener;
 
 /** struct homad_alias - a slot of an attachment that stands for another one's stream */
@@ -90,6 +91,7 @@ struct homad_ticket {
 /**
  * struct homad_sharing - a question of the slow path about a ticket
  * @ticket: the ticket.
+ * @tcp: the instance of TCP that has what the ticket is for; only homad_ticket_drop() uses it.
  * @s: the attachment that fills it or joins it.
  * @tail: the tail of the command ring when the question began: commands before it come
  *	first.
@@ -110,6 +112,7 @@ struct homad_ticket {
 struct homad_sharing {
 	struct homad_streams *s;
 	struct homad_ticket *ticket;
+	struct homad_tcp *tcp;
 	u32 tail;
 	bool listeners, seen, reset, pass, of_listener;
 	u64 name;

@@ -51,7 +51,8 @@ void homad_streams_retry(struct homad_thread *t)
 		struct homad_app *app =
 			homa_container_of(node, struct homad_app, member);
 
-		if (app->streams && app->streams->starved)
+		if (app->streams && app->streams->tcp == t->tcp &&
+		    app->streams->starved)
 			homad_streams_want(t, app->streams);
 	}
 }
@@ -91,10 +92,10 @@ static void fill_slot(struct homad_stream *stream)
 
 /* Applies the limits and the congestion control of the stream's rule. */
 static void treat(struct homad_stream *stream,
-		  const struct homad_policy *policy, int part)
+		  const struct homad_policy *policy, int part, bool counted)
 {
 	homa_list_init(&stream->held);
-	homad_limit_join(stream, policy, part);
+	homad_limit_join(stream, policy, part, counted);
 	/* Between applications of this host there is nothing to be congested. */
 	if (part >= 0 && policy->part[part].rule.congestion >= 0 && !stream->local)
 		tas_set_control(&stream->conn,
@@ -103,14 +104,14 @@ static void treat(struct homad_stream *stream,
 
 /* Gives the stream a free slot of @s, which must have one. */
 static void take_slot(struct homad_stream *stream, struct homad_streams *s,
-		      int part)
+		      int part, bool counted)
 {
 	stream->home = s;
 	stream->slot = homad_slot_take(s);
 	/* homad counts by itself, because the number in the slot may be anything. */
 	stream->generation = ++s->generations[stream->slot];
 	s->stream[stream->slot] = stream;
-	treat(stream, s->policy, part);
+	treat(stream, s->policy, part, counted);
 	homa_list_add_tail(&s->open, &stream->of);
 	s->num_open++;
 	fill_slot(stream);
@@ -133,7 +134,7 @@ struct homad_stream *homad_stream_adopt(struct homad_thread *t,
 	stream->rx_map = stream->tx_map = homa_stream_map(HOMAD_STREAM_SHIFT, 0);
 	homa_list_init(&stream->pending);
 	homa_list_init(&stream->aliases);
-	take_slot(stream, s, part);
+	take_slot(stream, s, part, true);
 	conn->host = stream;
 	/* It may have come before accept(). */
 	homad_stream_show_urgent(stream);
@@ -182,7 +183,7 @@ void homad_stream_move(struct homad_thread *t, struct homad_stream *stream,
 
 	leave_slot(t, stream);
 	stream->rx_due = 0;
-	take_slot(stream, s, part);
+	take_slot(stream, s, part, false);
 	/* The old buffer keeps its bytes until this round is over. */
 	memcpy(homad_stream_buffer(stream, HOMAD_RX, stream->rx_map), from,
 	       (size_t)1 << (stream->rx_map >> 32));
@@ -407,8 +408,9 @@ static void take_in(struct homad_thread *t, struct homad_tcp_listener *listener,
 					  struct homad_hold, of_listener)
 				->number;
 	stream->accepted = true;
-	stream->came = !local;
-	t->tcp->coming[listener->l.port] += !local;
+	/* Within this host other instances find the connection by its port, too. */
+	stream->came = !local || t->steering;
+	t->tcp->coming[listener->l.port] += stream->came;
 	if (unlikely(homad_listener_shared(listener)))
 		park(listener, stream);
 	else
@@ -547,7 +549,7 @@ int homad_streams_begin(struct homad_thread *t, void *arg)
 	homa_list_init(&s->emptied);
 	homa_list_init(&s->touched);
 	open->app->streams = s;
-	/* It stays at this thread (session.c). */
+	/* It moves with its instance (session.c). */
 	homa_list_del(&open->app->member);
 	homa_list_add_tail(&t->apps, &open->app->member);
 	homad_now(t);
@@ -561,6 +563,7 @@ int homad_streams_backed(struct homad_thread *t, void *arg)
 	struct homad_streams *s = back->streams;
 
 	homad_now(t);
+	homad_tcp_enter(t, s->tcp);
 	s->refused_at = s->backed < back->backed ? 0 : t->ctx.now;
 	if (s->refused_at && s->starved)
 		t->tcp->retry_at =

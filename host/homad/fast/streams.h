@@ -15,6 +15,7 @@
 struct homad_alias;
 struct homad_app;
 struct homad_policy;
+struct homad_tcp;
 struct homad_thread;
 struct homad_ticket;
 
@@ -22,6 +23,8 @@ struct homad_ticket;
 struct homad_streams {
 	/* The attachment. */
 	struct homad_app *app;
+	/* The instance of TCP that it belongs to. Control writes it while it has no home. */
+	struct homad_tcp *tcp;
 	/* The shared memory, @bytes long. @commands to @spans point to its parts. */
 	struct homa_stream_area *area;
 	u64 bytes;
@@ -225,5 +228,10 @@ struct homad_streams_open {
  * homad_streams_open; -ESHUTDOWN.
  */
 int homad_streams_begin(struct homad_thread *t, void *arg);
+/** homad_streams_leave() - take the attachment of @arg, a struct homad_streams, away from its
+ *  thread and its instance of TCP. 0, -EBUSY: it uses a stream or a listener; -ESHUTDOWN.
+ *  homad_streams_arrive() - it belongs to the instance @tcp, which @t runs, from now on. */
+int homad_streams_leave(struct homad_thread *t, void *arg);
+int homad_streams_arrive(struct homad_thread *t, void *arg);
 
 #endif

@@ -46,22 +46,34 @@ static void set_local(struct tas_engine *engine)
 	tas_set(engine, "resets", 1000000);
 }
 
-struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
+bool homad_tcp_seeds_draw(struct homad_tcp_seeds *seeds)
+{
+	return getrandom(seeds, sizeof(*seeds), 0) == (ssize_t)sizeof(*seeds);
+}
+
+struct homad_tcp *homad_tcp_new(const struct homad_tcp_seeds *seeds, u32 most,
+				u32 mtu, u64 now)
 {
 	size_t size = (sizeof(struct homad_tcp) + ALIGN - 1) / ALIGN * ALIGN;
 	struct homad_tcp *tcp = aligned_alloc(ALIGN, size);
-	u64 seed[2][6];
+	u64 own[2];
 	u32 i;
 
 	if (!tcp)
 		return NULL;
 	memset(tcp, 0, size);
-	if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
+	if (getrandom(own, sizeof(own), 0) != (ssize_t)sizeof(own)) {
 		free(tcp);
 		return NULL;
 	}
-	tas_engine_init(&tcp->engine, seed[0], now, mtu);
-	tas_engine_init(&tcp->local, seed[1], now, LOCAL_MTU);
+	tcp->next = tcp;
+	homa_list_init(&tcp->moving);
+	homa_list_init(&tcp->closing);
+	tas_engine_init(&tcp->engine, seeds->engine, now, mtu);
+	tas_engine_init(&tcp->local, seeds->local, now, LOCAL_MTU);
+	/* What one instance draws says nothing about what the others do. */
+	homa_rng_init(&tcp->engine.rng, own[0]);
+	homa_rng_init(&tcp->local.rng, own[1]);
 	set_local(&tcp->local);
 	homa_slab_init(&tcp->conns, sizeof(struct homad_stream), most);
 	homa_slab_init(&tcp->ended, sizeof(struct tas_ended), most);
@@ -94,13 +106,42 @@ static void free_tables(struct tas_engine *engine)
 
 void homad_tcp_free(struct homad_tcp *tcp)
 {
+	u32 i;
+
 	if (!tcp)
 		return;
+	for (i = 0; i < HOMAD_MAX_THREADS; i++)
+		free(tcp->handed[i]);
 	free_tables(&tcp->engine);
 	free_tables(&tcp->local);
 	homa_slab_drain(&tcp->conns);
 	homa_slab_drain(&tcp->ended);
 	free(tcp);
+}
+
+void homad_tcp_run(struct homad_thread *t, struct homad_tcp *tcp)
+{
+	struct homad_tcp *other = t->tcp;
+
+	tcp->next = other ? other->next : tcp;
+	if (other)
+		other->next = tcp;
+	t->tcp = tcp;
+	t->tcps |= 1u << tcp->index;
+	__atomic_store_n(&tcp->thread, t, __ATOMIC_RELEASE);
+}
+
+void homad_tcp_drop(struct homad_thread *t, struct homad_tcp *tcp)
+{
+	struct homad_tcp *before = tcp;
+
+	while (before->next != tcp)
+		before = before->next;
+	before->next = tcp->next;
+	t->tcp = before == tcp ? NULL : before;
+	t->tcps &= ~(1u << tcp->index);
+	tcp->next = tcp;
+	__atomic_store_n(&tcp->thread, NULL, __ATOMIC_RELEASE);
 }
 
 void homad_tcp_refill(struct homad_tcp *tcp, struct tas_engine *engine)
@@ -202,7 +243,7 @@ u64 homad_tcp_app(struct tas_engine *engine, const struct tas_pair *pair)
 }
 
 /* Returns the device for a connection: the one that has its address; with one device, that
- * one. Of a device with several ports it is the first, which stays at this thread. */
+ * one. Of a device with several ports it is the first that this thread serves. */
 struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
 					  const struct tas_pair *pair)
 {

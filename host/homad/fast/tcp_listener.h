@@ -14,6 +14,7 @@
 #include "tas_engine.h"
 
 struct homad_streams;
+struct homad_tcp;
 struct homad_thread;
 struct homad_user;
 
@@ -21,6 +22,8 @@ struct homad_user;
 struct homad_tcp_listener {
 	/* @l takes connections that come by devices, and @here those from this host. */
 	struct tas_listener l, here;
+	/* The instance of TCP in which it listens. */
+	struct homad_tcp *tcp;
 	/* True if only this host reaches its address. @l is not in use then. */
 	bool loopback;
 	/* The attachment in whose slots its connections are; NULL if it takes none for
@@ -46,6 +49,8 @@ struct homad_tcp_listener {
 	/* The socket that holds the port. Until the listener has ended only the slow path uses
 	 * it. */
 	int fd;
+	/* The next listener in homad_steering.listeners. The slow path writes it. */
+	struct homad_tcp_listener *next_here;
 	/* The next listener in the stacks homad_tcp.deaf and homad_tcp.gone. */
 	struct homad_tcp_listener *next_deaf, *next_gone;
 };

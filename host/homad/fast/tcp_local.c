@@ -5,7 +5,8 @@
  * windows. What it sends goes no further than to this file: the header comes back as if a
  * device had brought it, and the bytes are copied once, from the memory of the one
  * application into that of the other. There is no packet, no checksum, no link and no
- * loss.
+ * loss. If the two applications belong to different instances of TCP, header and bytes go through
+ * the ring to the other instance (tcp_steer.c), and nothing is sent while such a ring is full.
  *
  * Nobody else reaches that engine: a packet of a device with addresses of this host is the
  * other engine's, which knows none of these connections. And it is for those alone who
@@ -19,6 +20,7 @@
 #include "stream_limits.h"
 #include "streams.h"
 #include "tcp_listener.h"
+#include "tcp_steer.h"
 #include "tcp_stream.h"
 
 /* Most segments that are moved in a round, before other work gets its turn. */
@@ -48,7 +50,8 @@ int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 
 	memcpy(there.local, pair->remote, sizeof(there.local));
 	if (!s->same_network || wanted->port ||
-	    !tas_listens(&t->tcp->local, &there))
+	    !(tas_listens(&t->tcp->local, &there) ||
+	      (t->steering && homad_steering_listens(t->steering, &there))))
 		return -EOPNOTSUPP;
 	memcpy(from.ip, wanted->ip, sizeof(from.ip));
 	memcpy(to.ip, pair->remote, sizeof(to.ip));
@@ -118,6 +121,40 @@ static void trace_over(struct homad_thread *t, const struct tas_out *out,
 	homad_trace_segment(t, &seg);
 }
 
+/* Sends the segment to whichever instance has the other end of @pair, which this one does not. */
+HOMA_RARE static void hand_away(struct homad_thread *t, const struct tas_out *out,
+				const struct homad_stream *source,
+				const struct tas_pair *pair)
+{
+	u8 *bytes = t->tcp->joined[0];
+	struct nic_rx pkt = {
+		.data = bytes,
+		.len = out->header_length + out->length,
+		.ecn = out->ecn,
+		.proto = NIC_TCP,
+	};
+	u32 first;
+
+	if (pkt.len > sizeof(t->tcp->joined))
+		return;
+	memcpy(bytes, out->header, out->header_length);
+	if (out->length) {
+		const u8 *span =
+			homad_stream_buffer(source, HOMAD_TX, source->tx_map);
+
+		first = homa_min_u32(out->length,
+				     homa_stream_to_end(source->tx_map,
+							out->from));
+		memcpy(bytes + out->header_length,
+		       span + homa_stream_at(source->tx_map, out->from), first);
+		memcpy(bytes + out->header_length + first, span,
+		       out->length - first);
+	}
+	memcpy(pkt.dst.ip, pair->local, sizeof(pair->local));
+	memcpy(pkt.src.ip, pair->remote, sizeof(pair->remote));
+	homad_tcp_steer_local(t, &pkt);
+}
+
 static void hand_over(struct homad_thread *t, const struct tas_out *out)
 {
 	struct homad_stream *source = out->conn ? out->conn->host : NULL, *sink;
@@ -139,6 +176,10 @@ static void hand_over(struct homad_thread *t, const struct tas_out *out)
 	if (unlikely(source && source->limit && out->length))
 		homad_limit_sent(source, out->from + out->length, out->length,
 				 out->length);
+	if (unlikely(t->steering) && !tas_knows(engine, &pair)) {
+		hand_away(t, out, source, &pair);
+		return;
+	}
 	homad_tcp_refill(t->tcp, engine);
 	tas_rx(engine, &pair, &seg, out->ecn, &copy);
 	if (!copy.conn)
@@ -156,6 +197,7 @@ int homad_tcp_local(struct homad_thread *t)
 	struct tas_out out;
 
 	while (n < ROUND_SEGMENTS && bytes < ROUND_BYTES &&
+	       likely(!t->steering || homad_steering_room(t)) &&
 	       tas_next_out(&t->tcp->local, &out)) {
 		hand_over(t, &out);
 		bytes += out.length;

@@ -99,29 +99,48 @@ static void trace_in(struct homad_thread *t, const struct homad_port *port,
 	homad_trace_segment(t, &seg);
 }
 
+/* Gives a segment between the ends of @pair to @engine; returns how many of its bytes are new. */
+static inline u32 take_in(struct homad_thread *t, struct tas_engine *engine,
+			  struct tas_pair *pair, const struct nic_rx *pkt)
+{
+	struct homad_stream *stream;
+	struct tas_copy copy;
+
+	if (unlikely(tas_rx_packet(engine, pair, pkt->data, pkt->len, pkt->ecn,
+				   &copy))) {
+		t->tcp->counters.malformed++;
+		return 0;
+	}
+	if (likely(!copy.conn))
+		return 0;
+	stream = homad_tcp_place(t, engine, &copy);
+	if (unlikely(!stream))
+		return 0;
+	copy_packet(stream, pkt, &copy);
+	return copy.length;
+}
+
 void homad_tcp_segment(struct homad_thread *t, const struct homad_port *port,
 		       const struct nic_rx *pkt)
 {
-	struct tas_engine *engine = &t->tcp->engine;
-	struct homad_stream *stream;
 	struct tas_pair pair;
-	struct tas_copy copy;
 
-	homad_tcp_refill(t->tcp, engine);
+	homad_tcp_refill(t->tcp, &t->tcp->engine);
 	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
 	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
 	if (unlikely(t->trace))
 		trace_in(t, port, &pair, pkt);
-	if (unlikely(tas_rx_packet(engine, &pair, pkt->data, pkt->len, pkt->ecn,
-				   &copy))) {
-		t->tcp->counters.malformed++;
-		return;
-	}
-	if (likely(!copy.conn))
-		return;
-	stream = homad_tcp_place(t, engine, &copy);
-	if (likely(stream))
-		copy_packet(stream, pkt, &copy);
+	take_in(t, &t->tcp->engine, &pair, pkt);
+}
+
+void homad_tcp_local_segment(struct homad_thread *t, const struct nic_rx *pkt)
+{
+	struct tas_pair pair;
+
+	homad_tcp_refill(t->tcp, &t->tcp->local);
+	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
+	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
+	t->tcp->counters.local_bytes += take_in(t, &t->tcp->local, &pair, pkt);
 }
 
 int homad_tcp_part(struct homad_thread *t, int n, struct nic_rx *tcp, int *num)
@@ -160,8 +179,15 @@ void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error)
 	struct tas_pair pair = { .local_port = error->sport,
 				 .remote_port = error->dport };
 
+	const struct homad_tcp *first = t->tcp;
+
 	memcpy(pair.local, error->src.ip, sizeof(pair.local));
 	memcpy(pair.remote, error->dst.ip, sizeof(pair.remote));
-	tas_icmp(&t->tcp->engine, &pair, error->seq,
-		 error->error == EMSGSIZE ? 0 : -error->error, error->mtu);
+	/* The kernel gives errors to all queues of a device, and only one instance knows the
+	 * connection. */
+	do
+		tas_icmp(&t->tcp->engine, &pair, error->seq,
+			 error->error == EMSGSIZE ? 0 : -error->error,
+			 error->mtu);
+	while (homad_tcp_another(t, first));
 }

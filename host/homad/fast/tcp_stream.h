@@ -67,7 +67,7 @@ struct homad_stream {
 	/* The position up to which the engine had sent when the stream was let go. Only a stream
 	 * in homad_tcp.resetting has it. */
 	u32 sent_before;
-	/* The limit that rules set for it, or NULL. @held is its place in homad_limit.held. */
+	/* The limit that rules set for it, or NULL. @held is its place in homad_waiting.held. */
 	struct homad_limit *limit;
 	struct homa_list held;
 	/* @tx_shift: log2 of the bytes of the send buffer that have memory. @rx_due: log2 of the
@@ -124,8 +124,8 @@ static inline struct homad_stream *homad_stream_of(struct tas_conn *conn)
 	return homa_container_of(conn, struct homad_stream, conn);
 }
 
-/** homad_stream_adopt() - make @conn a stream of @s under part @part of its policy. @local:
- *  homad_tcp.local runs it. Returns NULL if @s has no free slot. */
+/** homad_stream_adopt() - make @conn a stream of @s under part @part of its policy, whose limit has
+ *  counted it. @local: homad_tcp.local runs it. Returns NULL if @s has no free slot. */
 struct homad_stream *homad_stream_adopt(struct homad_thread *t,
 					struct homad_streams *s,
 					struct tas_conn *conn, int part,

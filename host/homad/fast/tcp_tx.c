@@ -190,7 +190,8 @@ static bool have_room(struct homad_thread *t, int waiting)
 	return true;
 }
 
-bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port)
+/* Does the current instance have something to send by @port? */
+static bool waits(struct homad_thread *t, const struct homad_port *port)
 {
 	struct tas_engine *engine = &t->tcp->engine;
 	const struct tas_pair *pair;
@@ -209,6 +210,24 @@ bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port)
 	return false;
 }
 
+bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port)
+{
+	const struct homad_tcp *first = t->tcp;
+
+	do
+		if (waits(t, port))
+			return true;
+	while (homad_tcp_another(t, first));
+	return false;
+}
+
+/* Is it the turn of another instance of the thread? */
+static bool others_turn(const struct homad_thread *t, const struct batch *b)
+{
+	return unlikely(t->tcp->next != t->tcp) &&
+	       b->total + b->n >= HOMAD_TCP_BATCH;
+}
+
 int homad_tcp_tx(struct homad_thread *t, struct homad_port *port)
 {
 	struct batch b = { .t = t };
@@ -224,12 +243,13 @@ int homad_tcp_tx(struct homad_thread *t, struct homad_port *port)
 		if (!tas_next_out(&t->tcp->engine, &out))
 			break;
 		send_unit(&b, &out);
-	} while (homad_tcp_waits(t, port) &&
+	} while (!others_turn(t, &b) && waits(t, port) &&
 		 homa_link_turn(&t->ctx, port->link, true, &later) ==
 			 HOMA_TURN_OTHERS);
 	flush(&b);
 	for (i = 0; b.total && i < t->num_ports; i++)
 		if (!t->ports[i]->encap)
 			nic_flush(t->ports[i]->nic);
+	t->tcp = t->tcp->next;
 	return b.total;
 }

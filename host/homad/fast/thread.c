@@ -165,6 +165,8 @@ void homad_thread_stop(struct homad_thread *t)
 
 void homad_thread_free(struct homad_thread *t)
 {
+	struct homad_tcp *tcp;
+
 	if (!t)
 		return;
 	if (t->epfd >= 0)
@@ -173,8 +175,10 @@ void homad_thread_free(struct homad_thread *t)
 		close(t->mail_fd);
 	nic_rtnl_close(&t->rtnl);
 	homa_hist_free(&t->rtt);
-	homad_tcp_free(t->tcp);
-	free(t->handed);
+	while ((tcp = t->tcp)) {
+		homad_tcp_drop(t, tcp);
+		homad_tcp_free(tcp);
+	}
 	homad_memory_free(t);
 	free(t);
 }

@@ -37,8 +37,8 @@
 
 struct homad;
 struct homad_app;
-struct homad_handed;
 struct homad_port;
+struct homad_steering;
 struct homad_tcp;
 struct homad_trace;
 
@@ -78,9 +78,9 @@ struct homad_trace;
 	X(tcp_denied, "TCP connections that a rule with deny refused")           \
 	X(tcp_refused, "TCP connections beyond the limits of a rule")            \
 	X(tcp_handed,                                                            \
-	  "TCP segments that came in here and were handed to the first thread")  \
+	  "TCP segments that came in here and were handed to another thread")    \
 	X(tcp_handed_lost,                                                       \
-	  "those of them for which the first thread was too slow, dropped")      \
+	  "those of them for which the other thread was too slow, dropped")      \
 	X(evictions, "applications that broke the rules")                        \
 	X(copies_refused,                                                        \
 	  "messages for whose copy its user or all users have no room left")     \
@@ -195,11 +195,14 @@ struct homad_thread {
 	struct homa_slab directs;
 	/* The id of the last RPC that took the short way of direct.c and got its id here. */
 	u64 direct_id;
-	/* The thread's TCP (see homad_tcp.h); NULL if it has none. */
+	/* The TCP instance that the thread works on now, one of those that it runs, which are
+	 * linked in a circle (homad_tcp.h); NULL: it runs none. */
 	struct homad_tcp *tcp;
-	/* TCP segments for the first thread that came in at this one (tcp_handed.h); NULL: this is
-	 * the first thread, or there is no TCP. */
-	struct homad_handed *handed;
+	/* A bit for each TCP instance that it runs, by its index. */
+	u32 tcps;
+	/* Says which instance gets a segment (tcp_steer.h); NULL: there is no TCP, or one instance
+	 * that this thread runs. */
+	struct homad_steering *steering;
 	/* A socket by which the thread asks the kernel for routes. */
 	struct nic_rtnl rtnl;
 	/* The ways to destinations that the thread remembers. */

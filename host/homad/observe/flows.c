@@ -3,18 +3,23 @@
  * Looking at flows. On the fast path nothing is done but what a job says, which looks at a
  * bounded number of hash buckets; with nobody asking there is no job.
  */
+#include <errno.h>
+#include <sched.h>
 #include "fast.h"
 #include "flows.h"
 #include "homad_tcp.h"
 #include "streams.h"
 #include "tcp_listener.h"
+#include "tcp_steer.h"
 #include "tcp_stream.h"
 
 #define AT_ONCE 32u
 
-/* struct flow_job - a job for a fast-path thread: from @at on, of the engine for connections
- * inside this host if @local, it writes the next @n flows to @out, which has room for @max */
+/* struct flow_job - a job for the fast-path thread that runs the instance @tcp: from @at on, of the
+ * engine for connections inside this host if @local, it writes the next @n flows to @out, which has
+ * room for @max */
 struct flow_job {
+	struct homad_tcp *tcp;
 	struct tas_look_cursor *at;
 	bool local;
 	struct homad_flow *out;
@@ -95,10 +100,10 @@ static int look_at_some(struct homad_thread *t, void *arg)
 	struct tas_look look[AT_ONCE];
 	u32 i, n;
 
-	if (!t->tcp) {
-		some->at->end = true;
-		return 0;
-	}
+	/* The instance has moved to another thread meanwhile. */
+	if (__atomic_load_n(&some->tcp->thread, __ATOMIC_ACQUIRE) != t)
+		return -EAGAIN;
+	homad_tcp_enter(t, some->tcp);
 	/* After a long sleep the clock of the last round is too old. */
 	homad_now(t);
 	homad_tcp_round(t);
@@ -126,14 +131,22 @@ u32 homad_flows_some(struct homad *d, struct homad_flow_cursor *at,
 	struct flow_job some = {
 		.at = &at->engine, .local = at->local, .out = out, .max = max
 	};
+	struct homad_thread *t;
 
-	homad_call(d->threads[at->thread], look_at_some, &some);
+	if (!d->steering) {
+		at->end = true;
+		return 0;
+	}
+	some.tcp = d->steering->tcp[at->instance];
+	while (!(t = __atomic_load_n(&some.tcp->thread, __ATOMIC_ACQUIRE)) ||
+	       homad_call(t, look_at_some, &some))
+		sched_yield();
 	if (!at->engine.end)
 		return some.n;
 	at->engine = (struct tas_look_cursor){ .ended = at->engine.ended };
 	at->local = !at->local;
 	if (at->local)
 		return some.n;
-	at->end = ++at->thread >= d->num_threads || !d->threads[at->thread];
+	at->end = ++at->instance >= d->steering->num;
 	return some.n;
 }

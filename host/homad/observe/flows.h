@@ -43,15 +43,15 @@ struct homad_flow {
 
 /**
  * struct homad_flow_cursor - where homad_flows_some() goes on; it begins with all zeros
- * @engine: Where it goes on in a thread's TCP engine. The caller may set @engine.ended.
+ * @engine: Where it goes on in an engine of that instance. The caller may set @engine.ended.
  * @local: It goes on among connections between applications of this host.
- * @thread: The index of the fast-path thread at which it goes on.
+ * @instance: The index of the instance of TCP at which it goes on.
  * @end: All flows have been seen.
  */
 struct homad_flow_cursor {
 	struct tas_look_cursor engine;
 	bool local;
-	u32 thread;
+	u32 instance;
 	bool end;
 };
 

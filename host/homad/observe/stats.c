@@ -10,6 +10,7 @@
 #include "homa_look.h"
 #include "slowpath.h"
 #include "homad_stats.h"
+#include "tcp_steer.h"
 
 u64 homad_latency_bound(u32 i)
 {
@@ -92,7 +93,8 @@ static void collect_tcp(struct homad_tcp_stats *to, struct homad_tcp_stats *sum,
 	sum->counts.ended += to->counts.ended;
 }
 
-static void collect_thread(struct homad_stats *s, const struct homad_thread *t)
+static void collect_thread(const struct homad *d, struct homad_stats *s,
+			   const struct homad_thread *t)
 {
 	struct homad_thread_stats *to = &s->threads[s->num_threads++];
 	u32 i;
@@ -114,8 +116,9 @@ static void collect_thread(struct homad_stats *s, const struct homad_thread *t)
 		s->engine[i] += to->engine[i];
 	}
 	add_latency(&s->latency, &t->rtt);
-	if (t->tcp)
-		collect_tcp(&to->tcp, &s->tcp, t->tcp);
+	/* What is counted of TCP stays with the instance, whichever thread runs it. */
+	if (d->steering && t->index < d->steering->num)
+		collect_tcp(&to->tcp, &s->tcp, d->steering->tcp[t->index]);
 }
 
 /* ---- ports ---- */
@@ -169,7 +172,7 @@ void homad_stats_collect(struct homad *d, struct homad_stats *s)
 	s->now_ns = homa_clock_ns();
 	for (i = 0; i < d->num_threads; i++)
 		if (d->threads[i])
-			collect_thread(s, d->threads[i]);
+			collect_thread(d, s, d->threads[i]);
 	finish_latency(&s->latency);
 	homa_engine_counts(d->engine, &s->counts);
 	s->log_lost = homad_log_lost();
@@ -203,7 +206,7 @@ static void visit_tcp(const struct homad_tcp_stats *tcp, homad_visitor *visit,
 	if (!tcp->on)
 		return;
 #define X(name, text) visit(arg, "tcp_" #name, text, tcp->engine.name);
-#include "tas_metrics.def"
+#include "tcp_steer.h"
 #undef X
 #define X(name, text) visit(arg, "tcp_" #name, text, tcp->host.name);
 	HOMAD_TCP_COUNTERS(X)

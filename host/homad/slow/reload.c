@@ -130,8 +130,10 @@ static void take_spin(struct homad *d, u32 spin_us, u32 spin_min_us)
 /* Tells the links, each of which has a copy of TCP's share. */
 static void take_share(struct homad *d, u32 share)
 {
-	if (d->config.tcp_share != share)
-		homad_call(d->threads[0], homad_egress_share, NULL);
+	u32 i;
+
+	for (i = 0; d->config.tcp_share != share && i < d->num_threads; i++)
+		homad_call(d->threads[i], homad_egress_share, NULL);
 }
 
 static u32 *param(struct homad_config *c, const struct homa_param_info *info)

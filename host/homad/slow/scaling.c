@@ -3,7 +3,7 @@
  * Dedicated mode: how many cores the fast path has. The rule is TAS's (EuroSys
  * '19, section 3.4): a core goes when more than 1.25 of them are idle in
  * aggregate, one comes when less than 0.2 is. The active threads are always the
- * first ones. Attachments and device queues follow: a queue's socket, and with it
+ * first ones. Attachments, instances of TCP and device queues follow: a queue's socket, and with it
  * its entry in the XDP redirect map, is handed to another thread as it is, so no
  * packet goes astray while that happens.
  */
@@ -13,7 +13,9 @@
 #include <unistd.h>
 #include "fast.h"
 #include "log.h"
+#include "moving.h"
 #include "slowpath.h"
+#include "tcp_homes.h"
 
 /**
  * struct homad_scaling - the slow path's view of the threads
@@ -29,32 +31,9 @@ struct homad_scaling {
 
 /* ---- on a fast-path thread, by homad_call() ---- */
 
-struct move {
-	/* The attachment that changes its home; NULL: one that the thread chooses, or a port
-	 * moves. */
-	struct homad_app *app;
-	/* The port that another thread is to serve. */
-	struct homad_port *port;
-};
-
-static int give_app(struct homad_thread *t, void *arg)
-{
-	struct move *move = arg;
-
-	/* Messages that wait for the attachment are delivered before it goes. */
-	homad_deliver(t);
-	move->app = homad_session_detach(t, move->app);
-	return move->app ? 0 : -ESHUTDOWN;
-}
-
-static int take_app(struct homad_thread *t, void *arg)
-{
-	return homad_session_take(t, ((struct move *)arg)->app);
-}
-
 static int drop_port(struct homad_thread *t, void *arg)
 {
-	struct homad_port *port = ((struct move *)arg)->port;
+	struct homad_port *port = arg;
 	u32 i;
 
 	for (i = 0; i < t->num_ports && t->ports[i] != port; i++)
@@ -69,7 +48,7 @@ static int drop_port(struct homad_thread *t, void *arg)
 
 static int serve_port(struct homad_thread *t, void *arg)
 {
-	return homad_thread_serve(t, ((struct move *)arg)->port);
+	return homad_thread_serve(t, arg);
 }
 
 static int set_active(struct homad_thread *t, void *arg)
@@ -83,22 +62,21 @@ static int set_active(struct homad_thread *t, void *arg)
 
 static void move_port(struct homad *d, struct homad_port *port, u32 to)
 {
-	struct move move = { .port = port };
 	int rc;
 
 	if (port->thread == to)
 		return;
-	if (homad_call(d->threads[port->thread], drop_port, &move))
+	if (homad_call(d->threads[port->thread], drop_port, port))
 		return;
-	rc = homad_call(d->threads[to], serve_port, &move);
+	rc = homad_call(d->threads[to], serve_port, port);
 	if (rc)
 		homad_log(HOMAD_ERROR,
 			  "a device queue is served by nobody\tdevice=%s error=%d",
 			  port->name, rc);
 }
 
-/* Is it the first port of its device that carries TCP? */
-static bool sends_tcp(const struct homad *d, const struct homad_port *port)
+/* Is it the first port of a device that carries TCP? */
+static bool begins_tcp(const struct homad *d, const struct homad_port *port)
 {
 	u32 i;
 
@@ -116,7 +94,7 @@ u32 homad_thread_for_port(const struct homad *d, const struct homad_port *port,
 {
 	u32 index;
 
-	if (sends_tcp(d, port)) {
+	if (begins_tcp(d, port)) {
 		*next = 1;
 		return 0;
 	}
@@ -136,33 +114,15 @@ static void spread_ports(struct homad *d, u32 active)
 							&next));
 }
 
-/* Makes @to the home of @app, or of an attachment that @from chooses if @app is NULL. Returns 0 or
- * a negative errno, with which the attachment stays at @from. */
-static int move_app(struct homad *d, struct homad_app *app, u32 from, u32 to)
+/* Returns which of the active threads has the most attachments, but for those in @stuck. */
+static u32 most_apps(const struct homad *d, u32 active, u32 stuck)
 {
-	struct move move = { .app = app };
-	int rc = homad_call(d->threads[from], give_app, &move);
+	u32 i, best = HOMAD_MAX_THREADS;
 
-	if (rc)
-		return rc;
-	rc = homad_call(d->threads[to], take_app, &move);
-	if (rc)
-		homad_call(d->threads[from], take_app, &move);
-	return rc;
-}
-
-int homad_bring_home(struct homad *d, struct homad_app *app)
-{
-	return app->thread->index ? move_app(d, app, app->thread->index, 0) : 0;
-}
-
-/* Returns which of the threads from @first on has the most attachments. */
-static u32 most_apps(const struct homad *d, u32 first, u32 active)
-{
-	u32 i, best = first;
-
-	for (i = first + 1; i < active; i++)
-		if (d->threads[i]->num_apps > d->threads[best]->num_apps)
+	for (i = 0; i < active; i++)
+		if (!(stuck >> i & 1) &&
+		    (best == HOMAD_MAX_THREADS ||
+		     d->threads[i]->num_apps > d->threads[best]->num_apps))
 			best = i;
 	return best;
 }
@@ -184,25 +144,21 @@ struct homad_thread *homad_thread_for_app(struct homad *d)
 
 static void spread_apps(struct homad *d, u32 active)
 {
-	u32 i, first = 0;
+	u32 i, most, least, stuck = 0;
 
 	for (i = active; i < d->num_threads; i++)
 		while (d->threads[i]->num_apps &&
-		       !move_app(d, NULL, i, fewest_apps(d, active)))
+		       !homad_move_app(d, NULL, i, fewest_apps(d, active)))
 			;
-	while (first < active) {
-		u32 most = most_apps(d, first, active);
-		u32 least = fewest_apps(d, active);
-
-		if (d->threads[most]->num_apps < d->threads[least]->num_apps + 2)
+	for (;;) {
+		most = most_apps(d, active, stuck);
+		least = fewest_apps(d, active);
+		if (most == HOMAD_MAX_THREADS ||
+		    d->threads[most]->num_apps < d->threads[least]->num_apps + 2)
 			return;
-		if (!move_app(d, NULL, most, least))
-			continue;
-		/* The first thread has attachments with streams only, which stay there. Others
-		 * have none of these. */
-		if (most)
-			return;
-		first = 1;
+		/* A thread that has attachments with streams only keeps them. */
+		if (homad_move_app(d, NULL, most, least))
+			stuck |= 1u << most;
 	}
 }
 
@@ -217,7 +173,11 @@ void homad_scale_to(struct homad *d, u32 active)
 	 * ones. */
 	for (i = 0; i < homa_min_u32(before, active); i++)
 		homad_call(d->threads[i], set_active, d);
+	/* A thread runs TCP only while it serves the queues by which that leaves. */
+	if (active < before)
+		homad_tcps_spread(d, active);
 	spread_ports(d, active);
+	homad_tcps_spread(d, active);
 	spread_apps(d, active);
 	for (i = active; i < before; i++)
 		homad_call(d->threads[i], set_active, NULL);

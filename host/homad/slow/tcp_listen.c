@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "tcp_listener.h"
 #include "tcp_slow.h"
+#include "tcp_steer.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -220,6 +221,50 @@ static bool is_taken(struct homad *d, const struct tas_listener *l,
 	return false;
 }
 
+void homad_tcp_show_port(struct homad *d, u16 port)
+{
+	struct homad_tcp_ports *ports = homad_slow(d)->tcp;
+	struct homa_list *head = homad_tcp_held(ports, port), *node;
+	u32 has = 0, listens = 0, i;
+
+	homa_list_for_each(node, head) {
+		const struct homad_tcp_listener *l =
+			homa_container_of(node, struct homad_tcp_listener, held);
+
+		if (l->l.port != port)
+			continue;
+		has |= 1u << l->tcp->index;
+		if (!HOMA_READ_ONCE(l->ended))
+			listens |= 1u << l->tcp->index;
+	}
+	for (i = 0; i < d->steering->num; i++)
+		homad_steering_set(d->steering, port, i, has >> i & 1,
+				   listens >> i & 1);
+}
+
+static int nothing(struct homad_thread *t, void *arg)
+{
+	(void)t;
+	(void)arg;
+	return 0;
+}
+
+/* Gives back the port of a listener that its instance does not know any more. */
+static void give_back(struct homad *d, struct homad_tcp_listener *listener)
+{
+	u32 i;
+
+	homa_list_del(&listener->held);
+	/* While segments still come, they are answered. */
+	if (!listener->loopback)
+		homad_tcp_leave_port(d, listener->l.port);
+	homad_tcp_show_port(d, listener->l.port);
+	homad_steering_unlisten(d->steering, listener);
+	/* A thread that has found it before is done with it when its round is over. */
+	for (i = 0; d->num_threads > 1 && i < d->num_threads; i++)
+		homad_call(d->threads[i], nothing, NULL);
+}
+
 static int begin(struct homad *d, struct homad_client *client,
 		 struct homad_tcp_listener *listener)
 {
@@ -230,21 +275,23 @@ static int begin(struct homad *d, struct homad_client *client,
 	if (is_taken(d, &listener->l, client->user))
 		return -EADDRINUSE;
 	listener->home = client->app->streams;
-	listener->l.shared_half = &client->user->half_open;
+	listener->tcp = client->app->streams->tcp;
+	listener->l.shared_half = &client->user->half_open[listener->tcp->index];
 	listener->loopback = is_loopback(&listener->l);
+	homa_list_add_tail(homad_tcp_held(homad_slow(d)->tcp, listener->l.port),
+			   &listener->held);
 	/* This comes before the first SYN may come. */
+	homad_tcp_show_port(d, listener->l.port);
 	if (!listener->loopback)
 		homad_tcp_take_port(d, listener->l.port);
 	rc = homad_call(client->app->thread, homad_listener_begin, listener);
 	if (rc) {
-		if (!listener->loopback)
-			homad_tcp_leave_port(d, listener->l.port);
+		give_back(d, listener);
 		return rc;
 	}
+	homad_steering_listen(d->steering, listener);
 	listener->user = client->user;
 	client->user->listeners++;
-	homa_list_add_tail(homad_tcp_held(homad_slow(d)->tcp, listener->l.port),
-			   &listener->held);
 	return 0;
 }
 
@@ -301,9 +348,7 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 
 void homad_tcp_end_listener(struct homad *d, struct homad_tcp_listener *listener)
 {
-	if (!listener->loopback)
-		homad_tcp_leave_port(d, listener->l.port);
-	homa_list_del(&listener->held);
+	give_back(d, listener);
 	listener->user->listeners--;
 	homad_user_put(listener->user);
 	free(listener);

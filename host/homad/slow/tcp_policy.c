@@ -38,11 +38,7 @@ static struct homad_limit *limit_of(struct homad_tcp_ports *tcp,
 	limit = calloc(1, sizeof(*limit));
 	if (!limit)
 		return NULL;
-	homad_bucket_set(&limit->send, rule->send);
-	homad_bucket_set(&limit->receive, rule->receive);
-	limit->most = rule->connections;
-	homa_list_init(&limit->held);
-	homa_list_init(&limit->node);
+	homad_limit_init(limit, rule->send, rule->receive, rule->connections);
 	limit->generation = tcp->generation;
 	limit->rule = number;
 	limit->uid = uid;

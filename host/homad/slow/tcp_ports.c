@@ -15,6 +15,7 @@
 #include "homad_tcp.h"
 #include "log.h"
 #include "tcp_slow.h"
+#include "tcp_steer.h"
 
 #define FIRST_PORTS 256u
 
@@ -139,44 +140,65 @@ static int hand_over(struct homad_thread *t, void *arg)
 {
 	const struct homad_tcp_ports *ports = arg;
 
+	homad_tcp_enter(t, ports->taker);
 	homad_tcp_use_ports(t, ports->got, ports->num_got);
 	return 0;
 }
 
 static void have_ports(struct homad *d, struct homad_tcp_ports *ports)
 {
+	struct homad_tcp *tcp = ports->taker;
 	u32 i;
 
 	ports->growing = false;
 	for (i = 0; i < ports->num_got; i++) {
 		ports->fds[ports->num_fds++] = ports->got_fds[i];
 		/* The port is taken before the first SYN from it is sent. */
+		homad_steering_set(d->steering, ports->got[i], tcp->index, true,
+				   false);
 		homad_tcp_take_port(d, ports->got[i]);
 	}
+	tcp->kept_ports += ports->num_got;
 	if (ports->rc)
 		homad_log(HOMAD_WARNING,
 			  "fewer ports than tcp.ports for TCP connections\tports=%u wanted=%u error=\"%s\"",
 			  ports->num_fds, d->config.tcp_ports,
 			  strerror(-ports->rc));
-	homad_call(d->threads[0], hand_over, ports);
+	homad_call(tcp->thread, hand_over, ports);
 }
 
 static void got_ports(struct homad *d, struct homad_work *work)
 {
 	have_ports(d, homa_container_of(work, struct homad_tcp_ports, more));
+	/* Another instance may have asked meanwhile. */
+	homad_tcp_more_ports(d);
+}
+
+/* Returns how many ports an instance may have: each gets an equal part, so that programs of one
+ * instance cannot take the ports of the others. */
+static u32 part_of(const struct homad *d)
+{
+	return homa_max_u32(d->config.tcp_ports / d->steering->num, 1);
 }
 
 void homad_tcp_more_ports(struct homad *d)
 {
 	struct homad_tcp_ports *ports = homad_slow(d)->tcp;
+	struct homad_tcp *tcp = NULL;
+	u32 i;
 
-	if (ports->growing ||
-	    !__atomic_load_n(&d->threads[0]->tcp->asked_ports, __ATOMIC_ACQUIRE))
+	for (i = 0; !tcp && i < d->steering->num; i++)
+		if (__atomic_load_n(&d->steering->tcp[i]->asked_ports,
+				    __ATOMIC_ACQUIRE))
+			tcp = d->steering->tcp[i];
+	if (ports->growing || !tcp)
 		return;
 	ports->growing = true;
+	ports->taker = tcp;
 	ports->wanted =
-		homa_min_u32(d->config.tcp_ports - ports->num_fds,
-			     homa_min_u32(HOMAD_PORT_STEP, ports->num_fds));
+		homa_min_u32(part_of(d) - tcp->kept_ports,
+			     homa_min_u32(HOMAD_PORT_STEP,
+					  homa_max_u32(tcp->kept_ports, 1)));
 	ports->more = (struct homad_work){ .run = get_ports, .done = got_ports };
 	homad_work(d, &ports->more);
 }
@@ -184,14 +206,18 @@ void homad_tcp_more_ports(struct homad *d)
 int homad_tcp_keep_ports(struct homad *d, char *err, size_t errlen)
 {
 	struct homad_tcp_ports *ports = homad_slow(d)->tcp;
+	u32 i;
 
-	ports->wanted = homa_min_u32(d->config.tcp_ports, FIRST_PORTS);
-	get_ports(&ports->more);
-	if (!ports->num_got) {
-		snprintf(err, errlen, "no port for TCP connections: %s",
-			 strerror(-ports->rc));
-		return ports->rc;
+	for (i = 0; i < d->steering->num; i++) {
+		ports->taker = d->steering->tcp[i];
+		ports->wanted = homa_min_u32(part_of(d), FIRST_PORTS);
+		get_ports(&ports->more);
+		if (!ports->num_got) {
+			snprintf(err, errlen, "no port for TCP connections: %s",
+				 strerror(-ports->rc));
+			return ports->rc;
+		}
+		have_ports(d, ports);
 	}
-	have_ports(d, ports);
 	return 0;
 }

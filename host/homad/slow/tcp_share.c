@@ -26,6 +26,7 @@
 #include "closing.h"
 #include "stream_share.h"
 #include "streams.h"
+#include "tcp_homes.h"
 #include "tcp_listener.h"
 #include "tcp_slow.h"
 
@@ -45,8 +46,8 @@ struct homad_share {
 	struct homa_list of_user, of_all;
 	/* The user who pays for it. */
 	struct homad_user *user;
-	/* The fast-path thread that runs its streams. */
-	struct homad_thread *thread;
+	/* The instance of TCP that has its streams. */
+	struct homad_tcp *tcp;
 	/* The read end of the pipe, or the connection to the socket that stands for the stream; it
 	 * becomes ready when no process that may redeem the ticket is left. */
 	struct homad_source pipe;
@@ -92,9 +93,11 @@ static void free_ticket(struct homad_user *user, struct homad_ticket *ticket)
 
 static void drop(struct homad *d, struct homad_share *share, bool reset)
 {
-	struct homad_sharing sharing = { .ticket = share->ticket, .reset = reset };
+	struct homad_sharing sharing = { .ticket = share->ticket,
+					 .tcp = share->tcp,
+					 .reset = reset };
 
-	homad_call(share->thread, homad_ticket_drop, &sharing);
+	homad_call(share->tcp->thread, homad_ticket_drop, &sharing);
 	free_ticket(share->user, share->ticket);
 	end(d, share);
 }
@@ -214,7 +217,7 @@ static int begin(struct homad *d, struct homad_client *client,
 	rc = new_ticket(d, client, r, &share->ticket, err, errlen);
 	if (rc)
 		return rc;
-	share->thread = client->app->thread;
+	share->tcp = client->app->streams->tcp;
 	share->user = client->user;
 	share->pipe = (struct homad_source){ .fd = client->passed_fd,
 					     .ready = is_void };
@@ -229,8 +232,9 @@ static int begin(struct homad *d, struct homad_client *client,
 	}
 	if (!rc)
 		return 0;
-	homad_call(share->thread, homad_ticket_drop,
-		   &(struct homad_sharing){ .ticket = share->ticket });
+	homad_call(share->tcp->thread, homad_ticket_drop,
+		   &(struct homad_sharing){ .ticket = share->ticket,
+					    .tcp = share->tcp });
 	free_ticket(share->user, share->ticket);
 	return rc;
 }
@@ -358,7 +362,7 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 	u32 num_fds = 0;
 
 	if (!share || share->pass || !sharing.s || sharing.s->joined ||
-	    share->thread != client->app->thread) {
+	    homad_tcp_join(d, client->app, share->tcp)) {
 		homad_answer_error(
 			client, r->op, -EINVAL,
 			"there is no such ticket of this user, or the attachment has no streams or has joined others already");
@@ -464,8 +468,11 @@ static int take_shown(struct homad *d, struct homad_client *client,
 {
 	int rc;
 
-	if (!share || !sharing->s || share->thread != client->app->thread)
+	if (!share || !sharing->s)
 		return -ENOENT;
+	rc = homad_tcp_join(d, client->app, share->tcp);
+	if (rc)
+		return rc;
 	sharing->ticket = share->ticket;
 	rc = get_taken_fd(client, sharing);
 	if (rc < 0)
@@ -481,6 +488,8 @@ static int take_shown(struct homad *d, struct homad_client *client,
 
 static const char *why_not(int rc)
 {
+	if (rc == -EBUSY)
+		return "the process has connections or listeners at another thread of homad";
 	return rc == -ENOENT ?
 		       "the socket that came with the request stands for no stream of this user" :
 		       strerror(-rc);

@@ -24,6 +24,7 @@
  * @users: for each port, the number of reasons to have it.
  * @more: the work that asks the kernel for ports.
  * @growing: @more is under way.
+ * @taker: the instance of TCP for which @more is.
  * @got: the ports that @more has got.
  * @got_fds: the sockets of these ports.
  * @num_got: the number of these ports.
@@ -46,6 +47,7 @@ struct homad_tcp_ports {
 	u32 num_fds;
 	struct homad_work more;
 	bool growing;
+	struct homad_tcp *taker;
 	u16 got[HOMAD_PORT_STEP];
 	int got_fds[HOMAD_PORT_STEP];
 	u32 num_got, wanted;
@@ -97,6 +99,9 @@ void homad_policies_change(struct homad *d);
  *  that homad has accepted is of the namespace of its peer. */
 bool homad_of_our_network(int fd);
 
+/** homad_tcp_show_port() - let the fast path know which instances have listeners at @port, as one
+ *  has begun or ended. */
+void homad_tcp_show_port(struct homad *d, u16 port);
 /** homad_tcp_end_listener() - free @listener, which the fast path does not know any more. */
 void homad_tcp_end_listener(struct homad *d, struct homad_tcp_listener *listener);
 

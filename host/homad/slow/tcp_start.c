@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "tcp_slow.h"
+#include "tcp_steer.h"
 
 static void called(struct homad *d, struct homad_source *source, u32 events)
 {
@@ -22,12 +23,14 @@ static void called(struct homad *d, struct homad_source *source, u32 events)
 static int watch_calls(struct homad *d)
 {
 	struct homad_source *calls = &homad_slow(d)->tcp->calls;
+	u32 i;
 
 	calls->ready = called;
 	calls->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (calls->fd < 0)
 		return -errno;
-	d->threads[0]->tcp->slow_fd = calls->fd;
+	for (i = 0; i < d->steering->num; i++)
+		d->steering->tcp[i]->slow_fd = calls->fd;
 	return homad_watch(d, calls, EPOLLIN);
 }
 
@@ -46,7 +49,7 @@ int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 	u32 i;
 	int rc;
 
-	if (!d->config.num_tcp_rules || !d->threads[0]->tcp)
+	if (!d->config.num_tcp_rules || !d->steering)
 		return 0;
 	homad_slow(d)->tcp = calloc(1, sizeof(struct homad_tcp_ports));
 	if (!homad_slow(d)->tcp) {

@@ -17,7 +17,9 @@
 #include "stream_grow.h"
 #include "streams.h"
 #include "tcp_listener.h"
+#include "tcp_homes.h"
 #include "tcp_slow.h"
+#include "tcp_steer.h"
 #include "tcp_stream.h"
 
 #define FIRST_SLOTS 16u
@@ -119,22 +121,19 @@ static void grow(struct homad *d, struct homad_app *app)
 	homad_work(d, &g->work);
 }
 
-void homad_streams_wanted(struct homad *d)
+/* Does what an instance of TCP has asked for. */
+static void wanted_by(struct homad *d, struct homad_tcp *tcp)
 {
-	struct homad_tcp *tcp =
-		d->num_threads && d->threads[0] ? d->threads[0]->tcp : NULL;
 	struct homad_tcp_listener *gone, *ended, *next_gone;
 	struct homad_streams *s, *next;
 
-	if (!tcp)
-		return;
-	homad_tcp_more_ports(d);
 	/* A listener in this stack was put into the other stack (deaf) before, so this one
 	 * is emptied first. */
 	gone = __atomic_exchange_n(&tcp->gone, NULL, __ATOMIC_ACQUIRE);
 	ended = __atomic_exchange_n(&tcp->deaf, NULL, __ATOMIC_ACQUIRE);
 	for (; ended; ended = next_gone) {
 		next_gone = ended->next_deaf;
+		homad_tcp_show_port(d, ended->l.port);
 		homad_close(ended->fd);
 	}
 	for (; gone; gone = next_gone) {
@@ -147,6 +146,17 @@ void homad_streams_wanted(struct homad *d)
 		grow(d, s->app);
 	}
 	homad_streams_growing(d, tcp);
+}
+
+void homad_streams_wanted(struct homad *d)
+{
+	u32 i;
+
+	if (!d->steering || !homad_slow(d)->tcp)
+		return;
+	homad_tcp_more_ports(d);
+	for (i = 0; i < d->steering->num; i++)
+		wanted_by(d, d->steering->tcp[i]);
 }
 
 /* ---- HOMA_CTL_STREAMS ---- */
@@ -226,6 +236,9 @@ static void drop(struct homad *d, struct homad_app *app)
 	homad_streams_end(d, app->streams);
 	homad_attachment(app)->user->tcp_tx_bytes += app->streams->tx_bytes;
 	homad_attachment(app)->user->tcp_rx_bytes += app->streams->rx_bytes;
+	/* The instances end before the last attachments do. */
+	if (d->steering)
+		app->streams->tcp->num_homes--;
 	homad_app_unmap(d, app, app->streams->area, app->streams->bytes, 0);
 	free_streams(app->streams);
 	app->streams = NULL;
@@ -253,7 +266,8 @@ static int begin(struct homad_client *client, struct homad_piece *piece,
 	open.streams->same_network = homad_of_our_network(client->conn.fd);
 	homad_streams_lay(open.streams, (struct homa_stream_area *)piece->base,
 			  num_slots);
-	rc = homad_bring_home(d, client->app);
+	open.streams->tcp = homad_tcp_choose(d);
+	rc = homad_bring_home(d, client->app, open.streams->tcp);
 	if (!rc)
 		rc = homad_call(client->app->thread, homad_streams_begin, &open);
 	if (rc) {
@@ -261,6 +275,7 @@ static int begin(struct homad_client *client, struct homad_piece *piece,
 		free_streams(open.streams);
 		return rc;
 	}
+	open.streams->tcp->num_homes++;
 	homad_attachment(client->app)->drop_streams = drop;
 	fds[HOMA_STREAM_FD_MEMORY] = piece->fd;
 	fds[HOMA_STREAM_FD_EVENT] = wake[0];

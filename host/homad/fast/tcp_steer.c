@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * A segment goes to the instance that has its local port. Most ports are one instance's. Those that
+ * nobody has are the first instance's, which answers with resets.
+ *
+ * A port may be several instances': programs listen at different addresses, or at the same one with
+ * SO_REUSEPORT, or a listener has ended while its connections go on and another program listens.
+ * Then the instances are asked one after the other whether they know the connection, and if none
+ * does, those that listen whether the address is theirs. A hash of the ends says who is asked
+ * first. It spreads new connections over programs that share a port, and as long as the same
+ * programs have the port, it finds them at once. Each instance is asked at most twice, so a
+ * stranger's segment costs a bounded number of copies.
+ *
+ * No thread waits for another one, and no lock is taken. An instance may move while its segments
+ * are under way: they lie in its rings.
+ */
+#include "fast.h"
+#include "homa_hash.h"
+#include "tcp_listener.h"
+#include "tcp_steer.h"
+
+/* Most segments that are taken out of one ring in a round. */
+#define TURN (HOMAD_RX_BATCHES * HOMAD_BATCH)
+/* Bits of homad_handing.asked: the instances that do not know the connection, and from this one on
+ * those that do not listen at its address. */
+#define NO_LISTENER 16u
+/* Bytes of a TCP header that hold both ports. */
+#define TCP_PORTS 4u
+
+static bool runs(const struct homad_thread *t, u32 index)
+{
+	return t->tcps >> index & 1;
+}
+
+/* The current instance takes a segment in. */
+static void take_in(struct homad_thread *t, const struct homad_port *port,
+		    const struct nic_rx *pkt)
+{
+	if (likely(port->nic))
+		homad_tcp_segment(t, port, pkt);
+	else
+		homad_tcp_local_segment(t, pkt);
+	/* Many segments in a row must not need more resets than the engine keeps. */
+	if (unlikely(!port->nic))
+		homad_tcp_local_reset(t);
+}
+
+/* Returns the engine of an instance that has connections by @port. */
+static struct tas_engine *engine_for(struct homad_tcp *tcp,
+				     const struct homad_port *port)
+{
+	return port->nic ? &tcp->engine : &tcp->local;
+}
+
+/* The segment is this instance's, whatever it makes of it. */
+static void give(struct homad_thread *t, u32 index,
+		 const struct homad_port *port, const struct nic_rx *pkt)
+{
+	if (!runs(t, index)) {
+		homad_tcp_hand(t, index, port, pkt, HOMAD_HANDED_FINAL);
+		return;
+	}
+	homad_tcp_enter(t, t->steering->tcp[index]);
+	take_in(t, port, pkt);
+}
+
+static u32 hash_of(const struct homad_steering *steering,
+		   const struct tas_pair *pair)
+{
+	struct homa_siphash s =
+		homa_siphash_begin(steering->key[0], steering->key[1]);
+
+	homa_siphash_word(&s, homa_get_be64(pair->remote));
+	homa_siphash_word(&s, homa_get_be64(pair->remote + 8));
+	homa_siphash_word(&s, (u64)pair->remote_port << 16 | pair->local_port);
+	return (u32)homa_siphash_end(&s);
+}
+
+/* Returns the number of the bit of @bits, not 0, that @hash chooses. */
+static u32 choose(u32 bits, u32 hash)
+{
+	u32 skip = hash % (u32)__builtin_popcount(bits);
+
+	while (skip--)
+		bits &= bits - 1;
+	return (u32)__builtin_ctz(bits);
+}
+
+/* Asks one after the other the instances that have the port; see above. */
+HOMA_RARE static void ask(struct homad_thread *t, const struct homad_port *port,
+			  const struct nic_rx *pkt, u32 asked)
+{
+	const struct homad_steering *steering = t->steering;
+	struct tas_pair pair = {
+		.remote_port = homa_get_be16(pkt->data),
+		.local_port = homa_get_be16((const u8 *)pkt->data + 2),
+	};
+	u32 claims = __atomic_load_n(&steering->claims[pair.local_port],
+				     __ATOMIC_ACQUIRE);
+	u32 listens = __atomic_load_n(&steering->listens[pair.local_port],
+				      __ATOMIC_ACQUIRE);
+	u32 left, index, hash;
+	bool last;
+
+	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
+	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
+	hash = hash_of(steering, &pair);
+	while ((left = claims & ~asked)) {
+		index = choose(left, hash);
+		if (!runs(t, index)) {
+			homad_tcp_hand(t, index, port, pkt, asked);
+			return;
+		}
+		if (tas_knows(engine_for(steering->tcp[index], port), &pair)) {
+			give(t, index, port, pkt);
+			return;
+		}
+		asked |= 1u << index;
+	}
+	while ((left = listens & ~(asked >> NO_LISTENER))) {
+		index = choose(left, hash);
+		if (!runs(t, index)) {
+			homad_tcp_hand(t, index, port, pkt, asked);
+			return;
+		}
+		last = !(left & (left - 1));
+		if (last ||
+		    tas_listens(engine_for(steering->tcp[index], port), &pair)) {
+			give(t, index, port, pkt);
+			return;
+		}
+		asked |= 1u << (index + NO_LISTENER);
+	}
+	give(t, claims ? choose(claims, hash) : 0, port, pkt);
+}
+
+static void steer(struct homad_thread *t, const struct homad_port *port,
+		  const struct nic_rx *pkt)
+{
+	u32 claims = 0;
+
+	if (likely(nic_rx_here(pkt) >= TCP_PORTS))
+		claims = __atomic_load_n(&t->steering->claims[homa_get_be16(
+						 (const u8 *)pkt->data + 2)],
+					 __ATOMIC_ACQUIRE);
+	if (likely(!(claims & (claims - 1))))
+		give(t, claims ? (u32)__builtin_ctz(claims) : 0, port, pkt);
+	else
+		ask(t, port, pkt, 0);
+}
+
+/* Takes the connections that have come to listeners of all instances of the thread. */
+static void accept_all(struct homad_thread *t)
+{
+	const struct homad_tcp *first = t->tcp;
+
+	do
+		homad_listeners_accept(t);
+	while (homad_tcp_another(t, first));
+}
+
+int homad_tcp_steer(struct homad_thread *t, struct homad_port *port, int n)
+{
+	struct nic_rx taken[HOMAD_BATCH];
+	int i, num, homa = homad_tcp_part(t, n, taken, &num);
+
+	for (i = 0; i < num; i++) {
+		if (i + 1 < num)
+			homa_prefetch(taken[i + 1].data);
+		steer(t, port, &taken[i]);
+	}
+	if (num)
+		nic_rx_release(port->nic, taken, num);
+	if (num && t->tcp)
+		accept_all(t);
+	return homa;
+}
+
+/* Takes in as many segments of one ring to the thread's current instance as of one port. */
+static int take(struct homad_thread *t, struct homad_handed *h)
+{
+	struct homad_tcp *tcp = t->tcp;
+	const struct nic_rx *pkt;
+	struct homad_handing with;
+	int n = 0;
+
+	while (n < TURN && (pkt = homad_handed_first(h, &with))) {
+		if (likely(with.asked == HOMAD_HANDED_FINAL))
+			take_in(t, &t->d->ports[with.port], pkt);
+		else
+			ask(t, &t->d->ports[with.port], pkt, with.asked);
+		homad_tcp_enter(t, tcp);
+		homad_handed_drop(h);
+		n++;
+	}
+	/* An answer for which a timer is due may be among those that are left. */
+	if (n == TURN && homad_handed_first(h, &with))
+		t->rx_left = true;
+	return n;
+}
+
+int homad_tcp_handed(struct homad_thread *t)
+{
+	const struct homad_tcp *first = t->tcp;
+	int n = 0;
+	u32 i;
+
+	if (likely(!t->steering))
+		return 0;
+	do {
+		for (i = 0; i < t->d->num_threads; i++)
+			if (t->tcp->handed[i])
+				n += take(t, t->tcp->handed[i]);
+	} while (homad_tcp_another(t, first));
+	if (n)
+		accept_all(t);
+	return n;
+}

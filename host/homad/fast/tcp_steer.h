@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Which instance of TCP gets a segment that a device has brought to a thread: the one that has the
+ * local port. See tcp_steer.c.
+ */
+#ifndef HOMAD_TCP_STEER_H
+#define HOMAD_TCP_STEER_H
+
+#include "homad_tcp.h"
+#include "tcp_handed.h"
+
+/**
+ * struct homad_steering - homad.steering
+ *
+ * Written by: control; read by: the threads. @num, @tcp and @key stay as they are while threads
+ * run.
+ * @claims and @listens are changed while threads read them, each entry atomically. They have an
+ * entry for each port, so what applications open makes neither of them longer or slower.
+ *
+ * @num: the number of instances.
+ * @tcp: the instances.
+ * @key: a secret, for the hash that decides which instance is asked first about a port that several
+ *	have.
+ * @claims: for each local port, a bit for each instance that has it: it keeps the port for
+ *	connections that applications open, or has a listener there, or connections that came to
+ *	one.
+ * @listens: for each local port, a bit for each instance that has a listener there which takes
+ *	connections.
+ * @listeners: for each local port, the first of the listeners there, linked by
+ *	homad_tcp_listener.next_here. A thread may read one until its round is over.
+ */
+struct homad_steering {
+	u32 num;
+	struct homad_tcp *tcp[HOMAD_MAX_THREADS];
+	u64 key[2];
+	u16 claims[65536];
+	u16 listens[65536];
+	struct homad_tcp_listener *listeners[65536];
+};
+
+HOMA_STATIC_ASSERT(HOMAD_MAX_THREADS <= 16, "an instance has a bit of a u16");
+
+/* ---- tcp_table.c ---- */
+
+/** homad_steering_new() - make it, without instances; NULL: no memory, or no random numbers. */
+struct homad_steering *homad_steering_new(void);
+/** homad_steering_rings() - make the rings by which @num_threads threads hand to the instances; 0
+ *  or -ENOMEM. */
+int homad_steering_rings(struct homad_steering *steering, u32 num_threads);
+/** homad_steering_set() - @has: the instance @index has @port from now on; @listens: it takes
+ *  connections there. */
+void homad_steering_set(struct homad_steering *steering, u16 port, u32 index,
+			bool has, bool listens);
+/** homad_steering_listen(), homad_steering_unlisten() - programs of this host can connect to
+ *  @listener from now on, or not any more. */
+void homad_steering_listen(struct homad_steering *steering,
+			   struct homad_tcp_listener *listener);
+void homad_steering_unlisten(struct homad_steering *steering,
+			     const struct homad_tcp_listener *listener);
+/** homad_steering_listens() - is there a listener, of whatever instance, for connections to @pair's
+ *  local end? A thread asks. */
+bool homad_steering_listens(const struct homad_steering *steering,
+			    const struct tas_pair *pair);
+/** homad_steering_room() - has each ring that @t puts segments into room for the longest? */
+bool homad_steering_room(const struct homad_thread *t);
+/** homad_tcp_steer_local() - give a segment that a connection of this host has sent, @pkt, to the
+ *  instance that has the other end; its bytes may go away then. */
+void homad_tcp_steer_local(struct homad_thread *t, const struct nic_rx *pkt);
+/** homad_tcp_hand() - put a segment into the ring to the instance @index; @asked: see
+ *  tcp_steer.c. */
+void homad_tcp_hand(struct homad_thread *t, u32 index,
+		    const struct homad_port *port, const struct nic_rx *pkt,
+		    u32 asked);
+
+/* ---- tcp_steer.c ---- */
+
+/**
+ * homad_tcp_steer() - take the TCP packets out of @n in homad_thread.rx, and give each to its
+ * instance, of this or of another thread. Returns how many packets are left. A segment for which
+ * the other thread's ring has no room is dropped, as if it were lost on the cable.
+ */
+int homad_tcp_steer(struct homad_thread *t, struct homad_port *port, int n);
+/** homad_tcp_handed() - take in segments that other threads have handed to instances of this one, a
+ *  bounded number of each; returns how many. */
+int homad_tcp_handed(struct homad_thread *t);
+
+#endif

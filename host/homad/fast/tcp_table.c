@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What threads and control know of the instances of TCP together: which of them has a port, who
+ * listens there, and the rings by which a thread hands a segment to an instance.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include "fast.h"
+#include "tcp_listener.h"
+#include "tcp_steer.h"
+
+/* ---- control ---- */
+
+struct homad_steering *homad_steering_new(void)
+{
+	struct homad_steering *steering = calloc(1, sizeof(*steering));
+
+	if (steering && getrandom(steering->key, sizeof(steering->key), 0) !=
+				(ssize_t)sizeof(steering->key)) {
+		free(steering);
+		return NULL;
+	}
+	return steering;
+}
+
+int homad_steering_rings(struct homad_steering *steering, u32 num_threads)
+{
+	u32 bytes = HOMAD_HANDED_MOST, i, j;
+
+	while (bytes > HOMAD_HANDED_LEAST &&
+	       bytes * steering->num > HOMAD_HANDED_ALL)
+		bytes /= 2;
+	for (i = 0; i < steering->num; i++) {
+		for (j = 0; j < num_threads; j++) {
+			steering->tcp[i]->handed[j] = homad_handed_new(bytes);
+			if (!steering->tcp[i]->handed[j])
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static void set_bit(u16 *word, u32 bit, bool on)
+{
+	u16 was = *word, with = (u16)(1u << bit);
+
+	__atomic_store_n(word, (u16)(on ? was | with : was & ~with),
+			 __ATOMIC_RELEASE);
+}
+
+void homad_steering_set(struct homad_steering *steering, u16 port, u32 index,
+			bool has, bool listens)
+{
+	set_bit(&steering->listens[port], index, listens);
+	set_bit(&steering->claims[port], index, has);
+}
+
+void homad_steering_listen(struct homad_steering *steering,
+			   struct homad_tcp_listener *listener)
+{
+	struct homad_tcp_listener **head = &steering->listeners[listener->l.port];
+
+	listener->next_here = *head;
+	__atomic_store_n(head, listener, __ATOMIC_RELEASE);
+}
+
+void homad_steering_unlisten(struct homad_steering *steering,
+			     const struct homad_tcp_listener *listener)
+{
+	struct homad_tcp_listener **at = &steering->listeners[listener->l.port];
+
+	for (; *at; at = &(*at)->next_here) {
+		if (*at != listener)
+			continue;
+		__atomic_store_n(at, listener->next_here, __ATOMIC_RELEASE);
+		return;
+	}
+}
+
+/* ---- on a fast-path thread ---- */
+
+/* Does it take connections to this address? */
+static bool is_at(const struct tas_listener *l, const u8 local[16])
+{
+	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
+	bool v4 = !memcmp(local, any_v4, 12);
+
+	if (!memcmp(l->local, local, sizeof(l->local)))
+		return true;
+	if (!memcmp(l->local, any, sizeof(any)))
+		return !(v4 && l->v6_only);
+	return v4 && !memcmp(l->local, any_v4, sizeof(any_v4));
+}
+
+bool homad_steering_listens(const struct homad_steering *steering,
+			    const struct tas_pair *pair)
+{
+	const struct homad_tcp_listener *listener;
+
+	listener = __atomic_load_n(&steering->listeners[pair->local_port],
+				   __ATOMIC_ACQUIRE);
+	for (; listener;
+	     listener = __atomic_load_n(&listener->next_here, __ATOMIC_ACQUIRE))
+		if (!HOMA_READ_ONCE(listener->ended) &&
+		    is_at(&listener->l, pair->local))
+			return true;
+	return false;
+}
+
+bool homad_steering_room(const struct homad_thread *t)
+{
+	u32 i;
+
+	for (i = 0; i < t->steering->num; i++)
+		if (!homad_handed_room(t->steering->tcp[i]->handed[t->index]))
+			return false;
+	return true;
+}
+
+void homad_tcp_hand(struct homad_thread *t, u32 index,
+		    const struct homad_port *port, const struct nic_rx *pkt,
+		    u32 asked)
+{
+	struct homad_handing with = { .port = port->index, .asked = asked };
+	struct homad_handed *h = t->steering->tcp[index]->handed[t->index];
+
+	if (likely(homad_handed_put(h, &with, pkt)))
+		t->counters.tcp_handed++;
+	else
+		t->counters.tcp_handed_lost++;
+}
+
+void homad_tcp_steer_local(struct homad_thread *t, const struct nic_rx *pkt)
+{
+	u16 to = homa_get_be16((const u8 *)pkt->data + 2);
+	u32 claims = __atomic_load_n(&t->steering->claims[to], __ATOMIC_ACQUIRE);
+
+	/* Also what is for another instance of this thread goes through the ring, as this one is at
+	 * work. */
+	homad_tcp_hand(t, claims ? (u32)__builtin_ctz(claims) : 0, t->d->local,
+		       pkt, claims & (claims - 1) ? 0 : HOMAD_HANDED_FINAL);
+}

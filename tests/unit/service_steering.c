@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * host/homad/fast/tcp_steer.c, tcp_move.c: which instance of TCP gets a segment, whichever thread
+ * it came to, while ports get other owners and instances other threads.
+ */
+#include "several_bed.h"
+
+#define SYNS 20u
+
+static void released(struct nic *nic, const struct nic_rx *pkts, int n)
+{
+	(void)nic;
+	(void)pkts;
+	(void)n;
+}
+
+static struct several *spread_new(void)
+{
+	struct several *s = several_new();
+
+	s->ops.rx_release = released;
+	homad_scale_to(&s->bed->d, THREADS);
+	/* Before its first round an engine takes nothing in. */
+	rounds(s);
+	return s;
+}
+
+static struct homad_tcp *instance(const struct several *s, u32 index)
+{
+	return s->bed->d.steering->tcp[index];
+}
+
+/* A segment to the local address @to comes to the queue of @thread, and all have a round. */
+static void comes(struct several *s, u32 thread, u8 flags, u16 from, u32 to)
+{
+	struct homad_thread *t = s->bed->d.threads[thread];
+	struct tas_segment seg = { .sport = from, .dport = PORT, .flags = flags };
+	struct homa_addr me = number(to);
+	u8 bytes[HEADER];
+
+	homad_now(t);
+	t->rx[0] = segment(bytes, from);
+	assert_int_equal(tas_encode(&seg, bytes), HEADER);
+	memcpy(t->rx[0].dst.ip, me.ip, sizeof(me.ip));
+	assert_int_equal(homad_tcp_steer(t, t->ports[0], 1), 0);
+	/* It may be asked about at each instance, twice. */
+	for (u32 i = 0; i < 2 * THREADS; i++)
+		rounds(s);
+}
+
+static void listens(struct several *s, u32 index, struct tas_listener *l,
+		    u32 at, bool reuse)
+{
+	struct homa_addr me = number(at);
+
+	memset(l, 0, sizeof(*l));
+	memcpy(l->local, me.ip, sizeof(me.ip));
+	l->port = PORT;
+	l->backlog = 2 * SYNS;
+	l->rx_shift = HOMA_STREAM_MIN_SHIFT;
+	l->rx_max = 1u << HOMA_STREAM_MIN_SHIFT;
+	l->reuse = reuse;
+	assert_int_equal(tas_listen(&instance(s, index)->engine, l), 0);
+	homad_steering_set(s->bed->d.steering, PORT, index, true, true);
+}
+
+static u64 resets(const struct several *s, u32 index)
+{
+	return instance(s, index)->engine.metrics.resets_sent;
+}
+
+/* ---- ports ---- */
+
+static void steering__to_the_owner_of_the_port(void **state)
+{
+	struct several *s = spread_new();
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < THREADS; i++)
+		comes(s, i, TAS_ACK, 1000, 2);
+	assert_int_equal(resets(s, 0), THREADS);
+	homad_steering_set(s->bed->d.steering, PORT, 1, true, false);
+	for (i = 0; i < THREADS; i++)
+		comes(s, i, TAS_ACK, 1000, 2);
+	assert_int_equal(resets(s, 0), THREADS);
+	assert_int_equal(resets(s, 1), THREADS);
+	/* An owner that has gone leaves nothing behind. */
+	homad_steering_set(s->bed->d.steering, PORT, 1, false, false);
+	comes(s, 1, TAS_ACK, 1000, 2);
+	assert_int_equal(resets(s, 0), THREADS + 1);
+	assert_int_equal(resets(s, 1), THREADS);
+	several_free(s);
+}
+
+/* A segment without a whole header is the first instance's. */
+static void steering__no_header(void **state)
+{
+	struct several *s = spread_new();
+	struct homad_thread *t = s->bed->d.threads[1];
+	u8 bytes[HEADER];
+
+	(void)state;
+	t->rx[0] = segment(bytes, 1000);
+	t->rx[0].len = 3;
+	assert_int_equal(homad_tcp_steer(t, t->ports[0], 1), 0);
+	rounds(s);
+	assert_int_equal(instance(s, 0)->counters.malformed, 1);
+	several_free(s);
+}
+
+/* Programs of two instances listen at a port, at different addresses. */
+static void steering__by_the_address(void **state)
+{
+	struct several *s = spread_new();
+	struct tas_listener l[2];
+	u16 i;
+
+	(void)state;
+	listens(s, 1, &l[0], 5, false);
+	listens(s, 2, &l[1], 6, false);
+	for (i = 0; i < SYNS; i++) {
+		comes(s, i % THREADS, TAS_SYN, 1000 + i, 5);
+		comes(s, i % THREADS, TAS_SYN, 1000 + i, 6);
+	}
+	assert_int_equal(l[0].num_half, SYNS);
+	assert_int_equal(l[1].num_half, SYNS);
+	/* At a third address nobody listens. */
+	comes(s, 0, TAS_SYN, 1000, 8);
+	assert_int_equal(resets(s, 0) + resets(s, 1) + resets(s, 2), 1);
+	several_free(s);
+}
+
+/* With SO_REUSEPORT both get a part of the connections, and each connection has one home. */
+static void steering__shared_port(void **state)
+{
+	struct several *s = spread_new();
+	struct tas_listener l[2];
+	u32 turn, first;
+	u16 i;
+
+	(void)state;
+	listens(s, 0, &l[0], 5, true);
+	listens(s, 2, &l[1], 5, true);
+	for (turn = 0; turn < 3; turn++) {
+		for (i = 0; i < 2 * SYNS; i++)
+			comes(s, (i + turn) % THREADS, TAS_SYN, 1000 + i, 5);
+		assert_int_equal(l[0].num_half + l[1].num_half, 2 * SYNS);
+		first = turn ? first : l[0].num_half;
+		assert_int_equal(l[0].num_half, first);
+	}
+	assert_in_range(first, SYNS / 4, 2 * SYNS - SYNS / 4);
+	several_free(s);
+}
+
+/* A listener has ended and its connections have not, when another instance's program listens. */
+static void steering__connections_of_before(void **state)
+{
+	struct several *s = spread_new();
+	struct tas_listener l[2];
+	u16 i;
+
+	(void)state;
+	listens(s, 2, &l[0], 5, false);
+	for (i = 0; i < SYNS; i++)
+		comes(s, 0, TAS_SYN, 1000 + i, 5);
+	homad_steering_set(s->bed->d.steering, PORT, 2, true, false);
+	listens(s, 1, &l[1], 5, false);
+	for (i = 0; i < 2 * SYNS; i++)
+		comes(s, i % THREADS, TAS_SYN, 1000 + i, 5);
+	assert_int_equal(l[0].num_half, SYNS);
+	assert_int_equal(l[1].num_half, SYNS);
+	several_free(s);
+}
+
+/* ---- instances that move ---- */
+
+static void check_threads(const struct several *s, u32 active)
+{
+	u32 i;
+
+	for (i = 0; i < THREADS; i++)
+		assert_ptr_equal(instance(s, i)->thread,
+				 s->bed->d.threads[i % active]);
+}
+
+/* What threads had handed over to an instance is not lost when it moves. */
+static void steering__instances_move(void **state)
+{
+	struct several *s = spread_new();
+	struct homad_thread *t = s->bed->d.threads[0];
+	struct tas_listener l;
+	u8 bytes[HEADER];
+	u16 i;
+
+	(void)state;
+	listens(s, 2, &l, 2, false);
+	check_threads(s, 3);
+	for (i = 0; i < SYNS; i++) {
+		struct tas_segment seg = { .sport = 1000 + i,
+					   .dport = PORT,
+					   .flags = TAS_SYN };
+
+		t->rx[0] = segment(bytes, 1000 + i);
+		assert_int_equal(tas_encode(&seg, bytes), HEADER);
+		assert_int_equal(homad_tcp_steer(t, t->ports[0], 1), 0);
+	}
+	assert_int_equal(l.num_half, 0);
+	homad_scale_to(&s->bed->d, 1);
+	check_threads(s, 1);
+	rounds(s);
+	assert_int_equal(l.num_half, SYNS);
+	homad_scale_to(&s->bed->d, 2);
+	check_threads(s, 2);
+	comes(s, 1, TAS_SYN, 1000, 2);
+	comes(s, 1, TAS_SYN, 2000, 2);
+	assert_int_equal(l.num_half, SYNS + 1);
+	homad_scale_to(&s->bed->d, 3);
+	check_threads(s, 3);
+	several_free(s);
+}
+
+/* Attachments go with their instance, also those that close, and then end there. */
+static void steering__attachments_move_along(void **state)
+{
+	struct several *s = spread_new();
+	struct homad *d = &s->bed->d;
+	struct homad_streams streams[2] = { { .tcp = instance(s, 1) },
+					    { .tcp = instance(s, 1) } };
+	struct side *sides[2];
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		sides[i] = attach(d);
+		assert_int_equal(homad_bring_home(d, &sides[i]->app,
+						  instance(s, 1)),
+				 0);
+	}
+	homad_session_close(d->threads[1], &sides[1]->app);
+	for (i = 0; i < 2; i++)
+		sides[i]->app.streams = &streams[i];
+	homad_scale_to(d, 1);
+	assert_ptr_equal(sides[0]->app.thread, d->threads[0]);
+	assert_true(homa_list_empty(&d->threads[1]->closing));
+	assert_false(homa_list_empty(&d->threads[0]->closing));
+	homad_scale_to(d, 2);
+	assert_ptr_equal(sides[0]->app.thread, d->threads[1]);
+	assert_false(homa_list_empty(&d->threads[1]->closing));
+	for (i = 0; i < 2; i++) {
+		sides[i]->app.streams = NULL;
+		leave(s, sides[i]);
+	}
+	several_free(s);
+}
+
+/* ---- threads at work ---- */
+
+#define BURSTS 400u
+
+static u32 bursts[THREADS];
+static u8 headers[THREADS][HOMAD_BATCH][HEADER];
+static struct several *world;
+
+/* Each queue brings segments of no connection, to PORT and to another port in turn. */
+static int rx_burst(struct nic *nic, struct nic_rx *pkts, int n)
+{
+	u32 i = 0;
+	int k;
+
+	while (world->nic[i] != nic)
+		i++;
+	if (__atomic_load_n(&bursts[i], __ATOMIC_RELAXED) == BURSTS)
+		return 0;
+	for (k = 0; k < n; k++) {
+		pkts[k] = segment(headers[i][k], (u16)(1000 + k));
+		homa_put_be16(headers[i][k] + 2, (u16)(PORT + k % 2));
+	}
+	__atomic_store_n(&bursts[i], bursts[i] + 1, __ATOMIC_RELEASE);
+	return n;
+}
+
+static bool all_in(void)
+{
+	u32 i;
+
+	for (i = 0; i < THREADS; i++)
+		if (__atomic_load_n(&bursts[i], __ATOMIC_ACQUIRE) != BURSTS)
+			return false;
+	return true;
+}
+
+static int nothing(struct homad_thread *t, void *arg)
+{
+	(void)t;
+	(void)arg;
+	return 0;
+}
+
+/* Owners of ports change and instances move while threads take segments in. Each segment is seen by
+ * one instance, or counted as lost. */
+static void steering__while_all_changes(void **state)
+{
+	struct several *s = spread_new();
+	struct homad *d = &s->bed->d;
+	u64 seen = 0, lost = 0;
+	u32 i, turn;
+
+	(void)state;
+	homa_plat_alone = false;
+	memset(bursts, 0, sizeof(bursts));
+	world = s;
+	s->ops.rx = rx_burst;
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(homad_thread_start(d->threads[i]), 0);
+	for (turn = 0; !all_in() || turn < 50; turn++) {
+		homad_steering_set(d->steering, PORT, turn % THREADS, turn & 1,
+				   turn & 2);
+		homad_scale_to(d, 1 + turn % THREADS);
+	}
+	/* What lies in rings is taken in: twice around for each instance that is asked. */
+	for (turn = 0; turn < 4 * THREADS; turn++)
+		for (i = 0; i < THREADS; i++)
+			homad_call(d->threads[i], nothing, NULL);
+	for (i = 0; i < THREADS; i++)
+		homad_thread_stop(d->threads[i]);
+	for (turn = 0; turn < 100 * THREADS; turn++)
+		rounds(s);
+	for (i = 0; i < THREADS; i++) {
+		const struct tas_metrics *m = &instance(s, i)->engine.metrics;
+
+		seen += m->slow_segments + m->slow_drops;
+		lost += d->threads[i]->counters.tcp_handed_lost;
+	}
+	assert_int_equal(seen + lost, THREADS * BURSTS * HOMAD_BATCH);
+	several_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steering__to_the_owner_of_the_port),
+		cmocka_unit_test(steering__no_header),
+		cmocka_unit_test(steering__by_the_address),
+		cmocka_unit_test(steering__shared_port),
+		cmocka_unit_test(steering__connections_of_before),
+		cmocka_unit_test(steering__instances_move),
+		cmocka_unit_test(steering__attachments_move_along),
+		cmocka_unit_test(steering__while_all_changes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
