@@ -243,7 +243,29 @@ def test_which__programs_need_it(both: tuple[Side, Side], goecho: Path) -> None:
 # ---- all calls ----
 
 # Of the cases that expected.toml names, those whose two programs then wait for each other for ever.
-ENDLESS = ("fork_connects", "linger_waits", "listener_is_no_connection", "measured")
+ENDLESS = (
+    "fork_connects",
+    "lengths_wrong",
+    "linger_waits",
+    "listener_is_no_connection",
+    "measured",
+    "peek_waits",
+    "receive_low_water",
+    "receive_signalled",
+    "room_limited",
+    "room_limited_fork",
+    "room_limited_listener",
+    "room_limited_open",
+    "send_time",
+    "sets_exclusive",
+    "urgent_apart",
+    "urgent_far",
+    "urgent_flags",
+    "urgent_inline",
+    "urgent_newer",
+    "urgent_signal",
+    "urgent_told",
+)
 
 
 @pytest.mark.parametrize(
