@@ -310,16 +310,8 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error);
 /* Gives the RPC's records of gaps back to the context as spare memory; shard locked. */
 void homa_rpc_gaps_back(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* Gives back what an RPC held whose last reference is gone. */
-void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc);
-
 /* Releases a reference; the caller holds neither sock nor peer table lock. */
-static inline void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc)
-{
-	if (homa_ref_put(&rpc->refs))
-		homa_rpc_retire(ctx, rpc);
-}
-
+HOMA_HOT void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* Removes the RPC from the send and the grant scheduler and from the queue for pages; shard
  * locked. */
 HOMA_HOT void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc);

@@ -75,7 +75,8 @@ void homa_rpc_gaps_back(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_ranges_release(&rpc->ranges, &ctx->spare_range);
 }
 
-void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc)
+/* Gives back what an RPC held whose last reference is gone. */
+static void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_sock *sock = rpc->sock;
 
@@ -89,4 +90,10 @@ void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_sock_put(sock);
 	rpc->hash.next = (struct homa_list *)ctx->retired_rpc;
 	ctx->retired_rpc = rpc;
+}
+
+HOMA_HOT void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	if (homa_ref_put(&rpc->refs))
+		homa_rpc_retire(ctx, rpc);
 }
