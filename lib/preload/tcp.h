@@ -194,11 +194,14 @@ static inline int64_t homa_pl_until(int64_t timeout)
 /** homa_pl_sleeper_fd() - the set in which this thread sleeps alone, or a negative errno. */
 int homa_pl_sleeper_fd(void);
 
-/* ---- tcp_one.c ---- */
+/* ---- tcp_lowat.c ---- */
 
 /** homa_pl_tcp_has() - have @least bytes arrived that the program may read, or can no more arrive
  *  before it reads some? */
 bool homa_pl_tcp_has(struct homa_stream *stream, size_t least);
+
+/* ---- tcp_one.c ---- */
+
 /** homa_pl_wait_once() - wait until @w->s is ready, at most until @until. Returns 0, -EAGAIN at
  *  @until, and -EINTR or -HOMA_PL_RESTART if a handler ran. A thread that is cancelled meanwhile
  *  drops the caller's reference. */

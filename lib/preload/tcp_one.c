@@ -9,17 +9,6 @@
 
 /* The time after which a buffer that has not grown is taken to keep its size, in ns. */
 #define GROWS_NS 50000000
-/* The number of bytes from which on a full buffer does not grow before some are read. */
-#define USUAL_BYTES 32768
-
-bool homa_pl_tcp_has(struct homa_stream *stream, size_t least)
-{
-	struct iovec piece[2];
-	size_t bytes = homa_stream_arrived(stream, piece);
-
-	return bytes >= least ||
-	       (bytes >= USUAL_BYTES && homa_stream_is_full(stream));
-}
 
 static bool is_ready(void *arg)
 {
