@@ -92,6 +92,7 @@ void homa_sv_listen(struct homa_supervisor *sv, struct homa_sv_call *call,
 	}
 	s->stream = stream;
 	s->kernel = fd;
+	s->kernel_flags = fcntl(fd, F_GETFL);
 	call->fd = -1;
 	s->backlog = most_waiting(call->args[1]);
 	homa_stream_set_user(stream, s);
@@ -106,7 +107,6 @@ void homa_sv_listen(struct homa_supervisor *sv, struct homa_sv_call *call,
 		return;
 	}
 	s->kernel_cookie = cookie;
-	s->kernel_flags = fcntl(fd, F_GETFL);
 	fcntl(fd, F_SETFL, s->kernel_flags | O_NONBLOCK);
 	watch_kernel(sv, s);
 	homa_sv_debug("listen() through homad, beside the kernel");

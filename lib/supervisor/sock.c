@@ -103,6 +103,9 @@ void homa_sv_drop(struct homa_supervisor *sv, struct homa_sv_sock *s)
 	}
 	/* Another process may have the socket and wait in accept(). */
 	if (s->kind == HOMA_SV_LISTENER) {
+		/* It stays in the set while another process has the socket. */
+		if (s->watches_kernel)
+			epoll_ctl(sv->epoll, EPOLL_CTL_DEL, s->kernel, NULL);
 		fcntl(s->kernel, F_SETFL, s->kernel_flags);
 		sv->listened_at = homa_clock_ns();
 	}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Programs that are hostile or unlucky, under homa-run's supervisor."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from netns import Process, eventually
+from test_by_supervisor import supervisors
+from ways import PATIENCE, SUPERVISOR, Side, port, two_sides
+
+pytestmark = pytest.mark.skipif(not SUPERVISOR.exists(), reason=f"{SUPERVISOR} is not built")
+
+# What each program begins with: where it listens or connects to, and how it waits for the test.
+BEGIN = """
+import os, resource, select, signal, socket, struct, sys, threading, time
+where = (sys.argv[1], int(sys.argv[2]))
+def say(*words): print(*words, flush=True)
+def wait(name):
+    while not os.path.exists(os.path.join(sys.argv[3], name)): time.sleep(0.01)
+def listening(backlog=10):
+    s = socket.socket(); s.bind(where); s.listen(backlog); return s
+def error_of(call, *args):
+    try: call(*args)
+    except OSError as error: return error.errno
+    return 0
+"""
+
+
+@pytest.fixture(scope="module")
+def sides() -> Iterator[tuple[Side, Side]]:
+    with two_sides("supervisor") as both:
+        yield both
+
+
+class Attack:
+    """A Python program under a supervisor of its own."""
+
+    def __init__(self, side: Side, host: str, number: int, folder: Path, text: str) -> None:
+        self.folder = folder
+        words = ["/usr/bin/python3", "-c", BEGIN + text, host, number, folder]
+        self.process: Process = side.start(words)
+        self.number = number
+
+    def line(self) -> str:
+        return self.process.line(PATIENCE)
+
+    def go_on(self, name: str) -> None:
+        (self.folder / name).touch()
+
+    def supervisor(self) -> int:
+        (one,) = supervisors(self.number)
+        return one
+
+    def ends_well(self) -> None:
+        assert self.process.wait(PATIENCE) == (0, "", "")
+
+
+def serve(sides: tuple[Side, Side], folder: Path, text: str) -> Attack:
+    return Attack(sides[0], sides[0].v4, port(), folder, text)
+
+
+def files_of(process: int) -> set[int]:
+    return {int(name) for name in os.listdir(f"/proc/{process}/fd")}
+
+
+def watched_by(process: int) -> set[int]:
+    """Descriptors in the epoll sets of a process."""
+    found = set()
+    for number in files_of(process):
+        for line in Path(f"/proc/{process}/fdinfo/{number}").read_text().splitlines():
+            if line.startswith("tfd:"):
+                found.add(int(line.split()[1]))
+    return found
+
+
+def no_more_files(process: int) -> tuple[int, int]:
+    """Let a process open no further descriptors; its limit before."""
+    had = resource.prlimit(process, resource.RLIMIT_NOFILE)
+    files = files_of(process)
+    free = next(number for number in range(had[1]) if number not in files)
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (free, had[1]))
+    return had
+
+
+def used_by(process: int) -> list[str]:
+    """The processor time of a process, in ticks."""
+    return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+
+
+def test_listener__that_another_descriptor_has_too(
+    sides: tuple[Side, Side], tmp_path: Path
+) -> None:
+    """The kernel keeps it in the supervisor's epoll set, so it has to be taken out of it."""
+    attack = serve(
+        sides, tmp_path,
+        "s = socket.socket(); s.bind(where); other = s.dup(); s.listen(); say('listens')\n"
+        "wait('close'); s.close(); say('closed'); wait('end')",
+    )  # fmt: skip
+    assert attack.line() == "listens"
+    one = attack.supervisor()
+    before = files_of(one)
+    attack.go_on("close")
+    assert attack.line() == "closed"
+    eventually(lambda: len(files_of(one)) < len(before))
+    assert watched_by(one) <= files_of(one)
+    attack.go_on("end")
+    attack.ends_well()
