@@ -208,7 +208,8 @@ pass:
 static bool give_back(struct homa_supervisor *sv,
 		      const struct homa_sv_call *call, struct homa_sv_sock *s)
 {
-	bool done = !homa_sv_put(sv, call, s->kernel, (int)call->args[0]);
+	bool done =
+		!homa_sv_put(sv, call, s->kernel, (int)call->args[0], s->cookie);
 
 	if (done)
 		homa_sv_drop(sv, s);

@@ -69,7 +69,7 @@ int homa_sv_replace(struct homa_supervisor *sv, struct homa_sv_sock *s,
 		homa_sv_fill(s, theirs);
 	rc = homa_sv_watch(sv, s, s->end, false);
 	if (!rc)
-		rc = homa_sv_put(sv, call, theirs, fd);
+		rc = homa_sv_put(sv, call, theirs, fd, s->cookie);
 	if (rc) {
 		close(s->end);
 		s->end = -1;

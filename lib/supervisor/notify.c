@@ -170,12 +170,28 @@ static int add(struct homa_supervisor *sv, const struct homa_sv_call *call,
 	return got < 0 ? -errno : got;
 }
 
-int homa_sv_put(struct homa_supervisor *sv, const struct homa_sv_call *call,
-		int from, int fd)
+/* Another thread may have closed the descriptor while the call waited, and opened a file there. */
+static int has_socket(const struct homa_sv_call *call, int fd, u64 cookie)
 {
-	int rc = add(sv, call, from, fd, SECCOMP_ADDFD_FLAG_SETFD,
-		     closes_on_exec(call, fd));
+	int there = homa_sv_fetch_from(call->thread, fd), rc = 0;
 
+	if (there < 0)
+		return there;
+	if (homa_sv_cookie(there) != cookie)
+		rc = -EBADF;
+	close(there);
+	return rc;
+}
+
+int homa_sv_put(struct homa_supervisor *sv, const struct homa_sv_call *call,
+		int from, int fd, u64 cookie)
+{
+	int rc = has_socket(call, fd, cookie);
+
+	if (rc)
+		return homa_sv_valid(sv, call) ? rc : -ENOENT;
+	rc = add(sv, call, from, fd, SECCOMP_ADDFD_FLAG_SETFD,
+		 closes_on_exec(call, fd));
 	return rc < 0 ? rc : 0;
 }
 

@@ -209,9 +209,11 @@ bool homa_sv_valid(struct homa_supervisor *sv, const struct homa_sv_call *call);
 bool homa_sv_fetch(struct homa_supervisor *sv, struct homa_sv_call *call);
 /** homa_sv_fetch_from() - a duplicate of the descriptor @fd of a process, or a negative errno. */
 int homa_sv_fetch_from(pid_t thread, int fd);
-/** homa_sv_put() - put a duplicate of @from in the place of the caller's descriptor @fd. */
+/** homa_sv_put() - put a duplicate of @from in the place of the caller's descriptor @fd, if that is
+ *  the socket with this cookie. 0 or a negative errno: -EBADF if it is not, -ENOENT if the call
+ *  does not wait any more. */
 int homa_sv_put(struct homa_supervisor *sv, const struct homa_sv_call *call,
-		int from, int fd);
+		int from, int fd, u64 cookie);
 /** homa_sv_give() - give the caller a duplicate of @from. Its number there or a negative errno:
  *  -ENOENT if the call does not wait any more. */
 int homa_sv_give(struct homa_supervisor *sv, struct homa_sv_call *call,

@@ -112,3 +112,39 @@ def test_listener__that_another_descriptor_has_too(
     assert watched_by(one) <= files_of(one)
     attack.go_on("end")
     attack.ends_well()
+
+
+# A thread waits in connect(); the socket's number becomes a file's; then the connection opens.
+REPLACED = """
+s = socket.socket()
+said = []
+def call(): said.append(error_of(s.connect, where))
+thread = threading.Thread(target=call)
+thread.start()
+path = f"/proc/self/task/{thread.native_id}/stat"
+while open(path).read().rsplit(")", 1)[1].split()[0] != "S": pass
+time.sleep(0.3)
+file = os.open("/dev/null", os.O_RDWR)
+os.dup2(file, s.fileno())
+say("replaced")
+thread.join()
+say(os.path.samestat(os.fstat(file), os.fstat(s.fileno())))
+"""
+
+
+def test_connect__of_a_number_that_is_a_file_now(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    """The file stays where it is."""
+    server, client = sides
+    serving = serve(sides, tmp_path, "s = listening(); say('ready'); wait('end')")
+    assert serving.line() == "ready"
+    assert server.homad
+    server.homad.send_signal(signal.SIGSTOP)
+    try:
+        attack = Attack(client, server.v4, serving.number, tmp_path, REPLACED)
+        assert attack.line() == "replaced"
+    finally:
+        server.homad.send_signal(signal.SIGCONT)
+    assert attack.line() == "True"
+    attack.ends_well()
+    serving.go_on("end")
+    serving.ends_well()
