@@ -290,6 +290,7 @@ static u64 late_calls(struct homa_supervisor *sv, struct homa_sv_sock *s, u64 no
 {
 	struct homa_list *node, *next;
 	u64 first = ~(u64)0;
+	int rc;
 
 	for (node = s->calls.next; node != &s->calls; node = next) {
 		struct homa_sv_call *call =
@@ -301,10 +302,11 @@ static u64 late_calls(struct homa_supervisor *sv, struct homa_sv_sock *s, u64 no
 			continue;
 		}
 		homa_list_del(node);
-		if (s->end >= 0 ||
-		    !homa_sv_replace(sv, s, call, (int)call->args[0], s->kernel,
-				     true))
-			homa_sv_answer(sv, call, -EINPROGRESS);
+		rc = s->end >= 0 ?
+			     0 :
+			     homa_sv_replace(sv, s, call, (int)call->args[0],
+					     s->kernel, true);
+		homa_sv_answer(sv, call, rc ? rc : -EINPROGRESS);
 		free(call);
 	}
 	return first;

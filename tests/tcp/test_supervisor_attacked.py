@@ -148,3 +148,31 @@ def test_connect__of_a_number_that_is_a_file_now(sides: tuple[Side, Side], tmp_p
     attack.ends_well()
     serving.go_on("end")
     serving.ends_well()
+
+
+def test_connect__whose_time_ends_without_descriptors(
+    sides: tuple[Side, Side], tmp_path: Path
+) -> None:
+    """The call is answered, though the supervisor cannot make a pair."""
+    text = (
+        "s = socket.socket(); s.setsockopt(1, 21, struct.pack('ll', 2, 0)); say('connects')\n"
+        "say(error_of(s.connect, where) > 0)"
+    )
+    server, client = sides
+    assert server.homad
+    serving = serve(sides, tmp_path, "s = listening(); say('ready'); wait('end')")
+    assert serving.line() == "ready"
+    serves = serving.supervisor()
+    server.homad.send_signal(signal.SIGSTOP)
+    try:
+        attack = Attack(client, server.v4, serving.number, tmp_path, text)
+        assert attack.line() == "connects"
+        (one,) = set(supervisors(serving.number)) - {serves}
+        time.sleep(0.5)
+        no_more_files(one)
+        assert attack.line() == "True"
+    finally:
+        server.homad.send_signal(signal.SIGCONT)
+    attack.ends_well()
+    serving.go_on("end")
+    serving.ends_well()
