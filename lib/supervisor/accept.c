@@ -392,7 +392,11 @@ void homa_sv_bind(struct homa_supervisor *sv, struct homa_sv_call *call)
 			break;
 		nanosleep(&pause, NULL);
 	}
-	homa_sv_answer(sv, call, rc);
+	/* The program may have a right that we do not have. */
+	if (rc == -EACCES || rc == -EPERM)
+		homa_sv_pass(sv, call);
+	else
+		homa_sv_answer(sv, call, rc);
 }
 
 /* ---- the end ---- */

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,27 @@ static int receive_fd(int from)
 
 /* ---- the supervisor ---- */
 
+/* Keep of root's rights only that to look into processes. They may have given theirs away, and
+ * must not do with our help what they could not do themselves. */
+static int drop_rights(void)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3];
+	u32 kept = 1u << CAP_SYS_PTRACE;
+	size_t i;
+
+	if (syscall(SYS_capget, &head, rights))
+		return -errno;
+	for (i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		rights[i].effective &= i ? 0 : kept;
+		rights[i].permitted &= i ? 0 : kept;
+		rights[i].inheritable = 0;
+	}
+	return syscall(SYS_capset, &head, rights) ? -errno : 0;
+}
+
 /* Keep nothing that belongs to the program: who reads its output waits until nobody has it. */
 static void leave_program(int link)
 {
@@ -119,6 +141,8 @@ static void supervise(int link)
 
 	leave_program(link);
 	greeting.rc = homa_streams_open(&streams, NULL);
+	if (!greeting.rc)
+		greeting.rc = drop_rights();
 	if (write(link, &greeting, sizeof(greeting)) != sizeof(greeting) ||
 	    greeting.rc)
 		_exit(1);

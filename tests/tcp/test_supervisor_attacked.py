@@ -176,3 +176,20 @@ def test_connect__whose_time_ends_without_descriptors(
     attack.ends_well()
     serving.go_on("end")
     serving.ends_well()
+
+
+def test_bind__has_the_rights_of_the_program(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    """Who has given root's rights away does not get them back from the supervisor."""
+    text = "os.setuid(65534); s = socket.socket(); say(error_of(s.bind, (where[0], 81)))"
+    attack = serve(sides, tmp_path, text)
+    assert attack.line() == "13"
+    attack.ends_well()
+
+
+def test_bind__of_root(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    attack = serve(
+        sides, tmp_path, "s = socket.socket(); say(error_of(s.bind, (where[0], 82))); wait('end')"
+    )
+    assert attack.line() == "0"
+    attack.go_on("end")
+    attack.ends_well()
