@@ -110,6 +110,11 @@ static int drop_rights(void)
 /* Keep nothing that belongs to the program: who reads its output waits until nobody has it. */
 static void leave_program(int link)
 {
+	/* Who ends a service sends a signal to each of its processes. The program may have work to
+	 * end then, and needs us; we end after it. */
+	static const int ignored[] = { SIGPIPE, SIGHUP,	 SIGINT,  SIGQUIT,
+				       SIGTERM, SIGUSR1, SIGUSR2, SIGALRM };
+	size_t i;
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct rlimit files;
 
@@ -127,10 +132,8 @@ static void leave_program(int link)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
+	for (i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+		signal(ignored[i], SIG_IGN);
 }
 
 static void supervise(int link)

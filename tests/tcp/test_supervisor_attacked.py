@@ -193,3 +193,19 @@ def test_bind__of_root(sides: tuple[Side, Side], tmp_path: Path) -> None:
     assert attack.line() == "0"
     attack.go_on("end")
     attack.ends_well()
+
+
+def test_signal__for_all_of_a_service(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    """A service manager sends SIGTERM to each process; the program may still end its work."""
+    attack = serve(
+        sides, tmp_path,
+        "s = listening(); say('ready'); c = s.accept()[0]; c.sendall(c.recv(1)); say(c.recv(1))",
+    )  # fmt: skip
+    assert attack.line() == "ready"
+    os.kill(attack.supervisor(), signal.SIGTERM)
+    text = (
+        "s = socket.create_connection(where); s.sendall(b'x'); assert s.recv(1) == b'x'; s.close()"
+    )
+    Attack(sides[1], sides[0].v4, attack.number, tmp_path, text).ends_well()
+    assert attack.line() == "b''"
+    attack.ends_well()
