@@ -8,9 +8,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -324,6 +326,18 @@ void homa_sv_take(struct homa_supervisor *sv, struct homa_sv_sock *s)
 	watch_kernel(sv, s);
 }
 
+/* A connection less waits. A UNIX socket takes some hundred bytes, so more connections may have
+ * come than there are bytes; the last bytes go with the last connections. Who has the TCP socket
+ * still takes no byte; then there is one too many. */
+static void take_byte(const struct homa_sv_sock *s, int fd)
+{
+	int bytes = 0;
+	char byte;
+
+	if (!ioctl(fd, SIOCINQ, &bytes) && (u32)bytes > s->num_came)
+		recv(fd, &byte, 1, MSG_DONTWAIT);
+}
+
 void homa_sv_accept(struct homa_supervisor *sv, struct homa_sv_call *call,
 		    struct homa_sv_sock *s)
 {
@@ -332,7 +346,7 @@ void homa_sv_accept(struct homa_supervisor *sv, struct homa_sv_call *call,
 	int flags = flags_of(call, SYS_accept);
 	int status = is_kernels ? s->kernel_flags : fcntl(fd, F_GETFL);
 	struct homa_list *node;
-	char byte, bytes[256];
+	char bytes[256];
 
 	if (s->kind != HOMA_SV_LISTENER || s->stopped || (flags & ~TYPE_FLAGS)) {
 		homa_sv_answer(sv, call, -EINVAL);
@@ -347,9 +361,8 @@ void homa_sv_accept(struct homa_supervisor *sv, struct homa_sv_call *call,
 			free(one);
 			continue;
 		}
-		/* Who has the TCP socket still takes no byte; then there is one too many. */
 		if (!is_kernels)
-			recv(fd, &byte, 1, MSG_DONTWAIT);
+			take_byte(s, fd);
 		if (!give(sv, s, call, one, flags)) {
 			homa_list_add_head(&s->came, &one->link);
 			s->num_came++;

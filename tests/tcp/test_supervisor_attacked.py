@@ -209,3 +209,22 @@ def test_signal__for_all_of_a_service(sides: tuple[Side, Side], tmp_path: Path) 
     Attack(sides[1], sides[0].v4, attack.number, tmp_path, text).ends_well()
     assert attack.line() == "b''"
     attack.ends_well()
+
+
+def test_accept__one_for_each_poll(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    """poll() tells of each connection, though more have come than a UNIX socket takes bytes."""
+    attack = serve(
+        sides, tmp_path,
+        "s = listening(700); say('ready'); wait('open'); p = select.poll(); p.register(s, 1)\n"
+        "for i in range(600):\n    assert p.poll(10000), i\n    s.accept()[0].close()\n"
+        "assert not p.poll(0)\nsay('all')",
+    )  # fmt: skip
+    assert attack.line() == "ready"
+    text = "a = [socket.create_connection(where) for i in range(600)]; say('open'); wait('end')"
+    client = Attack(sides[1], sides[0].v4, attack.number, tmp_path, text)
+    assert client.line() == "open"
+    attack.go_on("open")
+    assert attack.line() == "all"
+    attack.ends_well()
+    client.go_on("end")
+    client.ends_well()
