@@ -375,7 +375,8 @@ void homa_sv_accept(struct homa_supervisor *sv, struct homa_sv_call *call,
 		;
 	if (status >= 0 && (status & O_NONBLOCK)) {
 		homa_sv_answer(sv, call, -EAGAIN);
-	} else if (homa_sv_keep_call(s, call, homa_sv_timeout(fd, SO_RCVTIMEO))) {
+	} else if (homa_sv_keep_call(sv, s, call,
+				     homa_sv_timeout(fd, SO_RCVTIMEO))) {
 		homa_sv_answer(sv, call, -ENOMEM);
 	}
 }

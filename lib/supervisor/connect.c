@@ -154,7 +154,8 @@ static void go_on(struct homa_supervisor *sv, struct homa_sv_call *call,
 			s->told_progress = true;
 		return;
 	}
-	if (homa_sv_keep_call(s, call, homa_sv_timeout(s->kernel, SO_SNDTIMEO)))
+	if (homa_sv_keep_call(sv, s, call,
+			      homa_sv_timeout(s->kernel, SO_SNDTIMEO)))
 		homa_sv_answer(sv, call, -ENOMEM);
 }
 

@@ -13,6 +13,9 @@
 #include "homa_clock.h"
 #include "supervisor.h"
 
+/* As many calls may wait for a socket before those are looked for that were interrupted. */
+#define FEW_CALLS 64
+
 static struct homa_list *bucket_of(struct homa_supervisor *sv, u64 cookie)
 {
 	/* Cookies are counted up, from a place of each processor. */
@@ -149,13 +152,37 @@ void homa_sv_bury(struct homa_supervisor *sv)
 		free(homa_container_of(node, struct homa_sv_sock, turn));
 }
 
-int homa_sv_keep_call(struct homa_sv_sock *s, const struct homa_sv_call *call,
-		      u64 until)
+/* Nobody tells us of calls that wait no more because a signal has come. */
+static void forget_interrupted(struct homa_supervisor *sv, struct homa_sv_sock *s)
+{
+	struct homa_list *node, *next;
+
+	s->num_calls = 0;
+	for (node = s->calls.next; node != &s->calls; node = next) {
+		struct homa_sv_call *call =
+			homa_container_of(node, struct homa_sv_call, link);
+
+		next = node->next;
+		if (homa_sv_valid(sv, call)) {
+			s->num_calls++;
+			continue;
+		}
+		homa_list_del(node);
+		free(call);
+	}
+	/* So the look at all of them costs each call that comes only a few looks. */
+	s->most_calls = 2 * s->num_calls + FEW_CALLS;
+}
+
+int homa_sv_keep_call(struct homa_supervisor *sv, struct homa_sv_sock *s,
+		      const struct homa_sv_call *call, u64 until)
 {
 	struct homa_sv_call *kept = malloc(sizeof(*kept));
 
 	if (!kept)
 		return -ENOMEM;
+	if (++s->num_calls > s->most_calls)
+		forget_interrupted(sv, s);
 	*kept = *call;
 	kept->fd = -1;
 	kept->until = until;

@@ -147,6 +147,9 @@ struct homa_sv_sock {
 	u64 until;
 	/* Calls of the program that wait: connect() or accept(). */
 	struct homa_list calls;
+	/* How many of them there were when those were looked for last that wait no more, and have
+	 * come since then; and how many there may be until the next time. */
+	u32 num_calls, most_calls;
 	/* Connections that have come to a listener. The pair has one byte for each. */
 	struct homa_list came;
 	/* How many those are, and how many may be. */
@@ -283,8 +286,8 @@ void homa_sv_drop(struct homa_supervisor *sv, struct homa_sv_sock *s);
 void homa_sv_bury(struct homa_supervisor *sv);
 /** homa_sv_keep_call() - a call waits for the socket, until @until; a negative errno if there is no
  *  memory. */
-int homa_sv_keep_call(struct homa_sv_sock *s, const struct homa_sv_call *call,
-		      u64 until);
+int homa_sv_keep_call(struct homa_supervisor *sv, struct homa_sv_sock *s,
+		      const struct homa_sv_call *call, u64 until);
 /** homa_sv_watch() - put a descriptor of the socket into the epoll set; @kernel: it is the
  *  kernel's listener. */
 int homa_sv_watch(struct homa_supervisor *sv, struct homa_sv_sock *s, int fd,

@@ -228,3 +228,35 @@ def test_accept__one_for_each_poll(sides: tuple[Side, Side], tmp_path: Path) -> 
     attack.ends_well()
     client.go_on("end")
     client.ends_well()
+
+
+INTERRUPTED = """
+count = 0
+def rings(number, frame):
+    global count
+    count += 1
+    if count == 6000: signal.setitimer(signal.ITIMER_REAL, 0); say("rung")
+s = listening()
+signal.signal(signal.SIGALRM, rings)
+say("ready")
+wait("ring")
+signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+s.accept()
+"""
+
+
+def test_accept__interrupted_again_and_again(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    """Calls that wait no more are forgotten before a connection comes."""
+    attack = serve(sides, tmp_path, INTERRUPTED)
+    assert attack.line() == "ready"
+    one = attack.supervisor()
+
+    def memory() -> int:
+        text = Path(f"/proc/{one}/status").read_text()
+        return int(text.split("VmData:")[1].split()[0])
+
+    before = memory()
+    attack.go_on("ring")
+    assert attack.line() == "rung"
+    assert memory() - before < 256, "kB"
+    attack.process.stop(signal.SIGKILL)
