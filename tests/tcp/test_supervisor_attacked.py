@@ -260,3 +260,18 @@ def test_accept__interrupted_again_and_again(sides: tuple[Side, Side], tmp_path:
     assert attack.line() == "rung"
     assert memory() - before < 256, "kB"
     attack.process.stop(signal.SIGKILL)
+
+
+def test_option__that_points_into_memory(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    """The pointer is the program's, so the supervisor must not hand it to the kernel as its own."""
+    attack = serve(
+        sides, tmp_path,
+        "s = listening(); say('ready'); c = s.accept()[0]\n"
+        "for name in (26, 50, 51, 52): say(error_of(c.setsockopt, 1, name, b'\\1' * 16))",
+    )  # fmt: skip
+    assert attack.line() == "ready"
+    text = "s = socket.create_connection(where); s.recv(1)"
+    client = Attack(sides[1], sides[0].v4, attack.number, tmp_path, text)
+    assert [attack.line() for _ in range(4)] == ["95"] * 4
+    attack.ends_well()
+    client.ends_well()
