@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Which call is whose: those about sockets that are not homad's are the kernel's. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -104,13 +105,43 @@ static void serve_ours(struct homa_supervisor *sv, struct homa_sv_call *call,
 	}
 }
 
-void homa_sv_serve(struct homa_supervisor *sv, struct homa_sv_call *call)
+/* A connection that is over, so that the supervisor has nothing of it any more. The program shall
+ * not find a UNIX socket there, but a TCP socket whose connection has ended. */
+static bool serve_ended(struct homa_supervisor *sv, struct homa_sv_call *call)
+{
+	struct homa_sv_sock ended = { .kind = HOMA_SV_FAILED_TO_CONNECT,
+				      .end = -1 };
+
+	if (call->number != SYS_getsockname && call->number != SYS_getpeername &&
+	    call->number != SYS_getsockopt && call->number != SYS_setsockopt)
+		return false;
+	ended.family = homa_sv_pair_family(call->fd);
+	if (!ended.family)
+		return false;
+	ended.kernel =
+		socket(ended.family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+	if (call->number == SYS_setsockopt) {
+		homa_sv_setsockopt(sv, call, &ended);
+	} else {
+		/* The pair knows of the reset, until the program has asked. */
+		if (call->number == SYS_getsockopt &&
+		    (int)call->args[1] == SOL_SOCKET &&
+		    (int)call->args[2] == SO_ERROR)
+			ended.error = homa_sv_number(call->fd, SOL_SOCKET,
+						     SO_ERROR, 0);
+		serve_ours(sv, call, &ended);
+	}
+	if (ended.kernel >= 0)
+		close(ended.kernel);
+	return true;
+}
+
+static void serve(struct homa_supervisor *sv, struct homa_sv_call *call)
 {
 	struct homa_sv_sock *s;
 
 	if (call->number == SYS_connect) {
 		serve_connect(sv, call);
-		homa_sv_done(call);
 		return;
 	}
 	if (!homa_sv_fetch(sv, call)) {
@@ -125,6 +156,8 @@ void homa_sv_serve(struct homa_supervisor *sv, struct homa_sv_call *call)
 	} else {
 		s = homa_sv_find_listener(sv, homa_sv_cookie(call->fd));
 	}
+	if (!s && serve_ended(sv, call))
+		return;
 	if (call->number == SYS_listen)
 		homa_sv_listen(sv, call, s);
 	else if (call->number == SYS_bind && !s)
@@ -135,5 +168,10 @@ void homa_sv_serve(struct homa_supervisor *sv, struct homa_sv_call *call)
 		serve_ours(sv, call, s);
 	else
 		homa_sv_pass(sv, call);
+}
+
+void homa_sv_serve(struct homa_supervisor *sv, struct homa_sv_call *call)
+{
+	serve(sv, call);
 	homa_sv_done(call);
 }

@@ -7,8 +7,31 @@
 #include <unistd.h>
 #include "supervisor.h"
 
+/* Their family stands in an option of the program's end that it cannot reach. */
+#define PRIORITY_V4 4
+#define PRIORITY_V6 6
+
+int homa_sv_pair_family(int theirs)
+{
+	struct ucred maker = { 0 };
+	socklen_t size = sizeof(maker);
+
+	if (getsockopt(theirs, SOL_SOCKET, SO_PEERCRED, &maker, &size) ||
+	    maker.pid != getpid())
+		return 0;
+	switch (homa_sv_number(theirs, SOL_SOCKET, SO_PRIORITY, 0)) {
+	case PRIORITY_V4:
+		return AF_INET;
+	case PRIORITY_V6:
+		return AF_INET6;
+	default:
+		return 0;
+	}
+}
+
 int homa_sv_pair(struct homa_sv_sock *s, bool nonblocking)
 {
+	int priority = s->family == AF_INET6 ? PRIORITY_V6 : PRIORITY_V4;
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
@@ -16,6 +39,7 @@ int homa_sv_pair(struct homa_sv_sock *s, bool nonblocking)
 		return -errno;
 	if (!nonblocking)
 		fcntl(ends[1], F_SETFL, 0);
+	setsockopt(ends[1], SOL_SOCKET, SO_PRIORITY, &priority, sizeof(priority));
 	s->end = ends[0];
 	s->may_read = s->may_write = true;
 	return ends[1];

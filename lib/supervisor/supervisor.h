@@ -298,6 +298,9 @@ int homa_sv_watch(struct homa_supervisor *sv, struct homa_sv_sock *s, int fd,
 /** homa_sv_pair() - make a pair: @s->end, and the program's end, which is returned; or a negative
  *  errno. */
 int homa_sv_pair(struct homa_sv_sock *s, bool nonblocking);
+/** homa_sv_pair_family() - is it the program's end of a pair of ours, perhaps of one that is over?
+ *  The family of the socket that it stands for, or 0. */
+int homa_sv_pair_family(int theirs);
 /** homa_sv_fill() - fill the program's end, so that it cannot be written to. */
 void homa_sv_fill(struct homa_sv_sock *s, int theirs);
 /** homa_sv_replace() - put a pair in the place of the caller's descriptor @fd, of which @like is a

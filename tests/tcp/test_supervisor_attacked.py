@@ -275,3 +275,24 @@ def test_option__that_points_into_memory(sides: tuple[Side, Side], tmp_path: Pat
     assert [attack.line() for _ in range(4)] == ["95"] * 4
     attack.ends_well()
     client.ends_well()
+
+
+def test_names__of_a_connection_that_was_reset(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    """It is still a TCP socket: who asks for its options and names gets what TCP says then."""
+    attack = serve(
+        sides, tmp_path,
+        "s = listening(); say('ready'); c = s.accept()[0]; c.sendall(b'x')\n"
+        "say(error_of(c.recv, 1), error_of(c.getpeername)); c.setsockopt(6, 1, 1)\n"
+        "say(c.getsockopt(6, 1) in (0, 1), c.getsockopt(1, 39), len(c.getsockname()))\n"
+        "a, b = socket.socketpair(); b.close(); say(error_of(a.setsockopt, 6, 1, 1))",
+    )  # fmt: skip
+    assert attack.line() == "ready"
+    text = (
+        "s = socket.create_connection(where); s.recv(1)\n"
+        "s.setsockopt(1, 13, struct.pack('ii', 1, 0)); s.close()"
+    )
+    Attack(sides[1], sides[0].v4, attack.number, tmp_path, text).ends_well()
+    assert attack.line() == "104 107"
+    assert attack.line() == "True 2 2"
+    assert attack.line() == "95"
+    attack.ends_well()
