@@ -21,6 +21,8 @@
 
 /* How long after the end of a listener bind() may wait for its port, in ns. */
 #define BIND_NS 200000000u
+/* How long the kernel's connections wait if there was no descriptor for one, in ns. */
+#define PAUSE_NS 50000000u
 #define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
 
 /* ---- listen() ---- */
@@ -48,7 +50,7 @@ static u32 most_waiting(u64 backlog)
 /* Watch the kernel's listener while there is room for what it brings. */
 static void watch_kernel(struct homa_supervisor *sv, struct homa_sv_sock *s)
 {
-	bool wanted = !s->stopped && s->num_came < s->backlog;
+	bool wanted = !s->stopped && !s->resumes_at && s->num_came < s->backlog;
 
 	if (wanted == s->watches_kernel)
 		return;
@@ -74,7 +76,8 @@ void homa_sv_listen(struct homa_supervisor *sv, struct homa_sv_call *call,
 				       -EINVAL);
 		return;
 	}
-	if (!sv->streams || !family || !homa_sv_has_name(fd) ||
+	if (!sv->streams || !family || homa_sv_is_full(sv) ||
+	    !homa_sv_has_name(fd) ||
 	    homa_sv_number(fd, SOL_SOCKET, SO_ACCEPTCONN, 0) ||
 	    homa_sv_is_special(sv, fd))
 		goto pass;
@@ -315,14 +318,19 @@ static void came(struct homa_supervisor *sv, struct homa_sv_sock *s,
 void homa_sv_take(struct homa_supervisor *sv, struct homa_sv_sock *s)
 {
 	struct homa_stream *stream;
-	int fd;
+	int fd = -1;
 
 	while (s->stream && s->num_came < s->backlog &&
 	       !homa_stream_accept(s->stream, &stream))
 		came(sv, s, stream, -1);
+	errno = 0;
 	while (!s->stopped && s->num_came < s->backlog &&
 	       (fd = accept4(s->kernel, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		came(sv, s, NULL, fd);
+	/* The kernel would tell of the connection again and again. */
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+		       errno == ENOBUFS))
+		s->resumes_at = homa_clock_ns() + PAUSE_NS;
 	watch_kernel(sv, s);
 }
 
@@ -463,9 +471,16 @@ u64 homa_sv_accept_late(struct homa_supervisor *sv, u64 now)
 
 	for (node = sv->listeners.next; node != &sv->listeners;
 	     node = node->next) {
-		one = late_calls(sv,
-				 homa_container_of(node, struct homa_sv_sock, kin),
-				 now);
+		struct homa_sv_sock *s =
+			homa_container_of(node, struct homa_sv_sock, kin);
+
+		if (s->resumes_at && s->resumes_at <= now) {
+			s->resumes_at = 0;
+			homa_sv_take(sv, s);
+		}
+		if (s->resumes_at && s->resumes_at < first)
+			first = s->resumes_at;
+		one = late_calls(sv, s, now);
 		first = one < first ? one : first;
 	}
 	return first;

@@ -174,4 +174,5 @@ void homa_sv_serve(struct homa_supervisor *sv, struct homa_sv_call *call)
 {
 	serve(sv, call);
 	homa_sv_done(call);
+	homa_sv_keep_spare(sv);
 }

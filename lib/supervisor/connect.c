@@ -169,7 +169,7 @@ static void connect_first(struct homa_supervisor *sv, struct homa_sv_call *call,
 	struct homa_stream *stream;
 	struct homa_sv_sock *s;
 
-	if (!sv->streams || family != to->ss_family ||
+	if (!sv->streams || family != to->ss_family || homa_sv_is_full(sv) ||
 	    len < (family == AF_INET ? sizeof(struct sockaddr_in) :
 				       sizeof(struct sockaddr_in6)) ||
 	    homa_streams_takes(sv->streams, addr, len) <= 0 ||

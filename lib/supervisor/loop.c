@@ -174,6 +174,8 @@ static bool begin(struct homa_supervisor *sv, struct homa_streams *streams,
 	homa_list_init(&sv->connecting);
 	homa_spin_init(&sv->spin, SPIN_MIN, SPIN_MAX, homa_clock_ns());
 	sv->epoll = epoll_create1(EPOLL_CLOEXEC);
+	sv->spare[0] = sv->spare[1] = -1;
+	homa_sv_keep_spare(sv);
 	return sv->epoll >= 0 && !watch(sv, notify, CALLS) &&
 	       !watch(sv, homa_streams_fd(streams), NEWS);
 }

@@ -129,9 +129,39 @@ int homa_sv_fetch_from(pid_t thread, int fd)
 	return (int)got;
 }
 
+void homa_sv_keep_spare(struct homa_supervisor *sv)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (sv->spare[i] < 0)
+			sv->spare[i] = fcntl(sv->epoll, F_DUPFD_CLOEXEC, 0);
+}
+
+bool homa_sv_is_full(const struct homa_supervisor *sv)
+{
+	return sv->spare[0] < 0 || sv->spare[1] < 0;
+}
+
+static int fetch_with_spare(struct homa_supervisor *sv, pid_t thread, int fd)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (sv->spare[i] >= 0)
+			close(sv->spare[i]);
+		sv->spare[i] = -1;
+	}
+	return homa_sv_fetch_from(thread, fd);
+}
+
 bool homa_sv_fetch(struct homa_supervisor *sv, struct homa_sv_call *call)
 {
-	call->fd = homa_sv_fetch_from(call->thread, (int)call->args[0]);
+	int fd = (int)call->args[0];
+
+	call->fd = homa_sv_fetch_from(call->thread, fd);
+	if (call->fd == -EMFILE || call->fd == -ENFILE)
+		call->fd = fetch_with_spare(sv, call->thread, fd);
 	if (call->fd >= 0 && !homa_sv_valid(sv, call))
 		homa_sv_done(call);
 	return call->fd >= 0;

@@ -154,6 +154,9 @@ struct homa_sv_sock {
 	struct homa_list came;
 	/* How many those are, and how many may be. */
 	u32 num_came, backlog;
+	/* When connections of the kernel are taken again, in ns, as there was no descriptor for
+	 * one; 0 if they are taken. */
+	u64 resumes_at;
 };
 
 /** struct homa_supervisor - the supervisor. Written by: its only thread */
@@ -162,6 +165,9 @@ struct homa_supervisor {
 	int notify;
 	/* All that the thread waits for. */
 	int epoll;
+	/* Descriptors that are closed when no other is free, as the caller's has to be looked at;
+	 * -1 if they are closed. */
+	int spare[2];
 	/* The attachment to homad; NULL once homad has ended. */
 	struct homa_streams *streams;
 	/* Sockets by cookie. */
@@ -207,6 +213,10 @@ void homa_sv_pass(struct homa_supervisor *sv, struct homa_sv_call *call);
 void homa_sv_done(struct homa_sv_call *call);
 /** homa_sv_valid() - does the call still wait? */
 bool homa_sv_valid(struct homa_supervisor *sv, const struct homa_sv_call *call);
+/** homa_sv_keep_spare() - have descriptors for homa_sv_fetch() when no others are free. */
+void homa_sv_keep_spare(struct homa_supervisor *sv);
+/** homa_sv_is_full() - has homa_sv_fetch() needed them? */
+bool homa_sv_is_full(const struct homa_supervisor *sv);
 /** homa_sv_fetch() - have a duplicate of the caller's descriptor args[0] in @call->fd; false if it
  *  cannot be had. */
 bool homa_sv_fetch(struct homa_supervisor *sv, struct homa_sv_call *call);

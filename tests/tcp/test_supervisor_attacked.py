@@ -230,6 +230,44 @@ def test_accept__one_for_each_poll(sides: tuple[Side, Side], tmp_path: Path) -> 
     client.ends_well()
 
 
+def test_descriptors__of_the_supervisor_are_all_used(
+    sides: tuple[Side, Side], tmp_path: Path
+) -> None:
+    """It sleeps though a connection waits; calls get EMFILE or what they want; later all goes on."""
+    attack = serve(
+        sides, tmp_path,
+        "s = listening(); say('ready'); c = s.accept()[0]; say('open'); wait('full')\n"
+        "s.setblocking(False); say(c.getpeername()[0], c.getsockname()[1] == where[1],\n"
+        "    c.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), error_of(s.accept) in (11, 24))\n"
+        "wait('room'); s.setblocking(True); d = s.accept()[0]; say(d.recv(1))",
+    )  # fmt: skip
+    assert attack.line() == "ready"
+    one = attack.supervisor()
+    opens = "s = socket.create_connection(where); s.sendall(b'x'); say('open'); wait('end')"
+    client = Attack(sides[1], sides[0].v4, attack.number, tmp_path, opens)
+    assert (attack.line(), client.line()) == ("open", "open")
+    had = no_more_files(one)
+    words = ["/usr/bin/python3", "-c", BEGIN + opens, sides[0].v4, attack.number, tmp_path]
+    unserved = sides[0].space.start([str(word) for word in words])
+    assert unserved.line(PATIENCE) == "open"
+
+    def sleeps() -> bool:
+        before = used_by(one)
+        time.sleep(0.5)
+        return used_by(one) == before
+
+    eventually(sleeps)
+    attack.go_on("full")
+    assert attack.line() == f"{sides[1].v4} True 0 True"
+    resource.prlimit(one, resource.RLIMIT_NOFILE, had)
+    attack.go_on("room")
+    assert attack.line() == "b'x'"
+    client.go_on("end")
+    attack.ends_well()
+    client.ends_well()
+    assert unserved.wait(PATIENCE)[0] == 0
+
+
 INTERRUPTED = """
 count = 0
 def rings(number, frame):
