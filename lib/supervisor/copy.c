@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -62,14 +63,53 @@ static void reset(struct homa_supervisor *sv, struct homa_sv_sock *s)
 	homa_sv_drop(sv, s);
 }
 
+/* A descriptor goes with our byte, so that it is found if it is not the last one. */
+union rights {
+	/* Its begin, which aligns it. */
+	struct cmsghdr header;
+	/* All of it. */
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+static bool sent_tail(int theirs)
+{
+	const int nothing = STDIN_FILENO;
+	union rights rights = { 0 };
+	struct iovec byte = { .iov_base = "", .iov_len = 1 };
+	struct msghdr message = { .msg_iov = &byte,
+				  .msg_iovlen = 1,
+				  .msg_control = &rights,
+				  .msg_controllen = sizeof(rights) };
+
+	rights.header.cmsg_level = SOL_SOCKET;
+	rights.header.cmsg_type = SCM_RIGHTS;
+	rights.header.cmsg_len = CMSG_LEN(sizeof(nothing));
+	memcpy(CMSG_DATA(&rights.header), &nothing, sizeof(nothing));
+	return sendmsg(theirs, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+/* The number of bytes that the program has written and we have not read. */
+static size_t unread(const struct homa_sv_sock *s)
+{
+	int bytes = 0;
+
+	return ioctl(s->end, SIOCINQ, &bytes) || bytes < 0 ? 0 : (size_t)bytes;
+}
+
 /* The kernel would let our byte through no more after shutdown(), so it is sent before. If there is
- * no room for it, there are bytes that we have not read. */
+ * no room for it, there are bytes that we have not read. Another thread may write meanwhile. */
 int homa_sv_shut(struct homa_sv_sock *s, int theirs, int how)
 {
-	if (how == SHUT_WR && !s->wrote_all && !s->has_tail)
-		s->has_tail =
-			send(theirs, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-	return shutdown(theirs, how) ? -errno : 0;
+	size_t before;
+	int rc;
+
+	if (how != SHUT_WR || s->wrote_all || s->has_tail)
+		return shutdown(theirs, how) ? -errno : 0;
+	before = unread(s);
+	s->has_tail = sent_tail(theirs);
+	rc = shutdown(theirs, how) ? -errno : 0;
+	s->is_within = s->has_tail && unread(s) != before + 1;
+	return rc;
 }
 
 /* ---- from the program ---- */
@@ -77,10 +117,39 @@ int homa_sv_shut(struct homa_sv_sock *s, int theirs, int how)
 /* The number of bytes that may be read, before ours. */
 static size_t before_tail(const struct homa_sv_sock *s)
 {
-	int bytes = 0;
+	size_t bytes = unread(s);
 
-	return ioctl(s->end, SIOCINQ, &bytes) || bytes < 1 ? 0 :
-							     (size_t)bytes - 1;
+	return bytes ? bytes - 1 : 0;
+}
+
+/* Read what the program has written around our byte, which the kernel gives as the last one of a
+ * read. */
+static ssize_t read_around_tail(struct homa_sv_sock *s, struct iovec piece[2])
+{
+	union rights rights;
+	struct msghdr message = { .msg_iov = piece,
+				  .msg_iovlen = piece[1].iov_len ? 2 : 1 };
+	ssize_t n;
+	int fd;
+
+	do {
+		message.msg_control = &rights;
+		message.msg_controllen = sizeof(rights);
+		n = recvmsg(s->end, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (n > 0 && message.msg_controllen) {
+			if (message.msg_controllen >= CMSG_LEN(sizeof(fd))) {
+				memcpy(&fd, CMSG_DATA(&rights.header),
+				       sizeof(fd));
+				close(fd);
+			}
+			s->has_tail = s->is_within = false;
+			n--;
+			/* It was alone; 0 would be the end. */
+			if (!n)
+				continue;
+		}
+		return n;
+	} while (true);
 }
 
 static void limit(struct iovec piece[2], size_t most)
@@ -118,9 +187,11 @@ static bool to_stream(struct homa_supervisor *sv, struct homa_sv_sock *s)
 		room = homa_stream_room(s->stream, piece);
 		if ((ssize_t)room <= 0)
 			return false;
-		if (s->has_tail)
+		if (s->has_tail && !s->is_within)
 			limit(piece, before_tail(s));
-		n = piece[0].iov_len ?
+		n = s->is_within ?
+			    read_around_tail(s, piece) :
+		    piece[0].iov_len ?
 			    readv(s->end, piece, piece[1].iov_len ? 2 : 1) :
 			    0;
 		if (n > 0) {

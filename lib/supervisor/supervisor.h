@@ -133,6 +133,8 @@ struct homa_sv_sock {
 	/* The last byte that the program seems to have written is ours, and stays unread: so its
 	 * read() can still be made to fail with ECONNRESET. */
 	bool has_tail;
+	/* Another thread has written after that byte, so it is not the last one. */
+	bool is_within;
 	/* An event has told that the program will write no more. */
 	bool ends;
 	/* The program was told that the peer has ended. */

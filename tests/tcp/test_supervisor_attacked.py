@@ -334,3 +334,30 @@ def test_names__of_a_connection_that_was_reset(sides: tuple[Side, Side], tmp_pat
     assert attack.line() == "True 2 2"
     assert attack.line() == "95"
     attack.ends_well()
+
+
+# A thread writes while another ends the direction, 300 times.
+WRITES = """
+def write(s):
+    while not error_of(s.sendall, b'a'): pass
+for i in range(300):
+    s = socket.create_connection(where)
+    threads = [threading.Thread(target=write, args=(s,)) for j in range(2)]
+    for thread in threads: thread.start()
+    s.shutdown(socket.SHUT_WR)
+    for thread in threads: thread.join()
+    s.close()
+"""
+
+
+def test_shutdown__while_another_thread_writes(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    """The supervisor has a byte of its own in the pair, which the peer must not get."""
+    attack = serve(
+        sides, tmp_path,
+        "s = listening(600); say('ready')\n"
+        "for i in range(300):\n    c = s.accept()[0]\n"
+        "    while got := c.recv(65536): assert got.count(b'a') == len(got), i\n",
+    )  # fmt: skip
+    assert attack.line() == "ready"
+    Attack(sides[1], sides[0].v4, attack.number, tmp_path, WRITES).ends_well()
+    attack.ends_well()
