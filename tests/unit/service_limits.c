@@ -63,6 +63,25 @@ static void homad_bucket_fill__is_full_after_rest_and_pays_debts_first(void **st
 	assert_int_equal(bucket.tokens, 20000);
 }
 
+/* Threads that share a limit have clocks of their own rounds, so a bucket may have been filled up
+ * to a time that is ahead of the next thread's. That thread gains nothing. */
+static void homad_bucket_fill__by_a_clock_that_is_behind(void **state)
+{
+	struct homad_bucket bucket;
+
+	(void)state;
+	homad_bucket_set(&bucket, 1000000);
+	homad_bucket_fill(&bucket, 2 * SECOND);
+	bucket.tokens = -3000;
+	homad_bucket_fill(&bucket, 2 * SECOND - 1);
+	assert_int_equal(bucket.tokens, -3000);
+	homad_bucket_fill(&bucket, SECOND);
+	assert_int_equal(bucket.tokens, -3000);
+	/* What was gained before is not gained again. */
+	homad_bucket_fill(&bucket, 2 * SECOND + 1000000);
+	assert_int_equal(bucket.tokens, -2000);
+}
+
 static void homad_policy__the_first_that_matches(void **state)
 {
 	static const u8 ten[16] = {
@@ -122,6 +141,7 @@ int main(void)
 		cmocka_unit_test(homad_bucket_fill__is_the_rate_in_any_steps),
 		cmocka_unit_test(
 			homad_bucket_fill__is_full_after_rest_and_pays_debts_first),
+		cmocka_unit_test(homad_bucket_fill__by_a_clock_that_is_behind),
 		cmocka_unit_test(homad_policy__the_first_that_matches),
 		cmocka_unit_test(homad_limit_join__in_the_middle_of_a_stream),
 	};

@@ -73,6 +73,9 @@ void homad_bucket_fill(struct homad_bucket *bucket, u64 now)
 {
 	u64 ns, more;
 
+	/* Another thread's round, whose clock is ahead of this one's, has filled it. */
+	if (unlikely(now < bucket->at))
+		return;
 	if (!bucket->at || now - bucket->at > LONGEST_NS)
 		bucket->at = bucket->at ? now - LONGEST_NS : now;
 	ns = now - bucket->at;
