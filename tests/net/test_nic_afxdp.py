@@ -267,12 +267,12 @@ def test_neighbour__a_new_address_is_followed(pair) -> None:
     """The peer's network card is replaced while packets flow."""
     a, b = pair
     server = tool.start(b, "echo")
-    client = a.start(tool.command(a, "--count", "100000000", "--seconds", "15", "ping", b.v4))
+    client = a.start(tool.command(a, "--count", "100000000", "--seconds", "200", "ping", b.v4))
     client.line()
     server.stop()
     b.ip("link", "set", "eth0", "address", "02:00:00:00:00:99")
     a.ip("neigh", "replace", b.v4, "lladdr", "02:00:00:00:00:99", "dev", "eth0")
-    server = tool.start(b, "--count", "50", "--seconds", "10", "echo")
+    server = tool.start(b, "--count", "50", "--seconds", "100", "echo")
     assert pick(server.wait(), "stats")[0]["rx_packets"] >= 50
     client.stop()
 
