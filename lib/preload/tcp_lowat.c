@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Whether as many bytes have arrived as a reader waits for (SO_RCVLOWAT, MSG_WAITALL). */
+#include "stream_fork.h"
 #include "tcp.h"
 
 /* The number of bytes from which on a full buffer does not grow before some are read. */
