@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "homa_kernel_only.h"
 #include "internal.h"
 #include "preload_sock.h"
 #include "pl_signals.h"
@@ -153,28 +154,6 @@ void homa_pl_tcp_track(int fd, int family, int type)
 
 /* ---- connect ---- */
 
-static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
-{
-	if (a->sa_family != b->sa_family)
-		return false;
-	if (a->sa_family == AF_INET)
-		return !memcmp(&((const struct sockaddr_in *)a)->sin_addr,
-			       &((const struct sockaddr_in *)b)->sin_addr, 4);
-	return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-		       &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
-}
-
-static bool is_loopback(const struct sockaddr *name)
-{
-	static const uint8_t loopback[16] = { [15] = 1 };
-
-	if (name->sa_family == AF_INET)
-		return *(const uint8_t *)&((const struct sockaddr_in *)name)
-				->sin_addr == 127;
-	return !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr,
-		       loopback, 16);
-}
-
 /* Does a connection to @to stay in this host? Returns 1 if it does, 0 if not, and a negative errno
  * if the kernel shall do it. @from gets the address that the kernel would connect from. */
 static int is_this_host(const struct sockaddr *to, socklen_t len,
@@ -195,7 +174,7 @@ static int is_this_host(const struct sockaddr *to, socklen_t len,
 		return -EOPNOTSUPP;
 	/* The port is in the same place in both families. */
 	((struct sockaddr_in *)from)->sin_port = 0;
-	return same_address(to, name) || is_loopback(to);
+	return homa_name_same_ip(to, name) || homa_name_is_loopback(to);
 }
 
 static bool is_open(struct homa_stream *stream)

@@ -7,18 +7,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include "homa_kernel_only.h"
 #include "pl_signals.h"
 #include "tcp.h"
 #include "tcp_common.h"
 #include "real.h"
-
-/* Headers of the C library may be older. */
-#ifndef TCP_AO_ADD_KEY
-#define TCP_AO_ADD_KEY 38
-#endif
-#ifndef SO_BINDTOIFINDEX
-#define SO_BINDTOIFINDEX 62
-#endif
 
 bool homa_pl_tcp_is_bound(int fd)
 {
@@ -40,20 +33,14 @@ static bool is_mapped(const struct sockaddr *addr)
 		       sizeof(mapped));
 }
 
-/* Has bind() given the socket a port or an address? With IP_BIND_ADDRESS_NO_PORT it gives an
- * address alone. */
+/* Has bind() given the socket a port or an address? */
 static bool has_name(int fd)
 {
-	static const uint8_t none[16];
 	struct sockaddr_in6 name = { 0 };
 	socklen_t size = sizeof(name);
 
-	if (HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) ||
-	    name.sin6_port)
-		return true;
-	if (name.sin6_family == AF_INET)
-		return ((struct sockaddr_in *)&name)->sin_addr.s_addr != 0;
-	return memcmp(&name.sin6_addr, none, sizeof(none)) != 0;
+	return HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) ||
+	       homa_name_is_set(&name);
 }
 
 static bool is_v6_only(int fd)
@@ -75,54 +62,11 @@ bool homa_pl_tcp_connects_itself(const struct homa_pl_sock *s, int fd,
 
 /* ---- options that only the kernel knows ---- */
 
-static const struct {
-	/* The option, as for setsockopt(). */
-	int level, name;
-} options[] = {
-	/* They decide which packets are of the socket at all. */
-	{ SOL_SOCKET, SO_ATTACH_FILTER },
-	{ SOL_SOCKET, SO_ATTACH_BPF },
-	{ IPPROTO_IP, IP_MINTTL },
-	{ IPPROTO_IPV6, IPV6_MINHOPCOUNT },
-	{ IPPROTO_TCP, TCP_MD5SIG },
-	{ IPPROTO_TCP, TCP_MD5SIG_EXT },
-	{ IPPROTO_TCP, TCP_AO_ADD_KEY },
-	/* They decide on the way that packets take. */
-	{ SOL_SOCKET, SO_BINDTODEVICE },
-	{ SOL_SOCKET, SO_BINDTOIFINDEX },
-	{ SOL_SOCKET, SO_MARK },
-	{ IPPROTO_IP, IP_OPTIONS },
-	{ IPPROTO_IP, IP_TRANSPARENT },
-	{ IPPROTO_IP, IP_IPSEC_POLICY },
-	{ IPPROTO_IP, IP_XFRM_POLICY },
-	{ IPPROTO_IPV6, IPV6_TRANSPARENT },
-	{ IPPROTO_IPV6, IPV6_IPSEC_POLICY },
-	{ IPPROTO_IPV6, IPV6_XFRM_POLICY },
-	/* They change what is read and written. */
-	{ IPPROTO_TCP, TCP_REPAIR },
-	{ IPPROTO_TCP, TCP_ULP },
-};
-
-/* Is any byte of the value not 0? If all are, the option is as it was at the begin. */
-static bool says_something(const char *value, socklen_t len)
-{
-	socklen_t i;
-
-	for (i = 0; value && i < len; i++)
-		if (value[i])
-			return true;
-	return false;
-}
-
 bool homa_pl_tcp_kernel_knows(int level, int name, const void *value,
 			      socklen_t len)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(options) / sizeof(*options); i++)
-		if (options[i].level == level && options[i].name == name)
-			return says_something(value, len);
-	return false;
+	return homa_option_is_kernels(level, name) &&
+	       homa_option_says_something(value, len);
 }
 
 bool homa_pl_tcp_in_place(int fd)

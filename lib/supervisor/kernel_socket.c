@@ -7,15 +7,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 #include "homa_clock.h"
+#include "homa_kernel_only.h"
 #include "supervisor.h"
-
-/* Headers of the C library may be older. */
-#ifndef TCP_AO_ADD_KEY
-#define TCP_AO_ADD_KEY 38
-#endif
-#ifndef SO_BINDTOIFINDEX
-#define SO_BINDTOIFINDEX 62
-#endif
 
 u64 homa_sv_cookie(int fd)
 {
@@ -46,63 +39,32 @@ int homa_sv_is_tcp(int fd)
 
 bool homa_sv_has_name(int fd)
 {
-	static const u8 none[16];
 	struct sockaddr_in6 name = { 0 };
 	socklen_t size = sizeof(name);
 
-	/* The port is in the same place in both families. */
-	if (getsockname(fd, (struct sockaddr *)&name, &size) || name.sin6_port)
-		return true;
-	if (name.sin6_family == AF_INET)
-		return ((struct sockaddr_in *)&name)->sin_addr.s_addr != 0;
-	return memcmp(&name.sin6_addr, none, sizeof(none)) != 0;
+	return getsockname(fd, (struct sockaddr *)&name, &size) ||
+	       homa_name_is_set(&name);
 }
 
-/* Options that only the kernel knows: those that can be asked for, and others. */
-static const struct {
-	/* The option, as for setsockopt(). */
-	int level, name;
-	/* Can it be asked for? It is 0 unless it was set. */
-	bool can_ask;
-} options[] = {
-	{ SOL_SOCKET, SO_MARK, true },
-	{ SOL_SOCKET, SO_BINDTOIFINDEX, true },
-	{ SOL_SOCKET, SO_ZEROCOPY, true },
-	{ IPPROTO_IP, IP_MINTTL, true },
-	{ IPPROTO_IP, IP_TRANSPARENT, true },
-	{ IPPROTO_TCP, TCP_REPAIR, true },
-	{ IPPROTO_IPV6, IPV6_MINHOPCOUNT, true },
-	{ IPPROTO_IPV6, IPV6_TRANSPARENT, true },
-	{ SOL_SOCKET, SO_ATTACH_FILTER, false },
-	{ SOL_SOCKET, SO_ATTACH_BPF, false },
-	{ SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, false },
-	{ SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF, false },
-	{ IPPROTO_IP, IP_OPTIONS, false },
-	{ IPPROTO_IP, IP_IPSEC_POLICY, false },
-	{ IPPROTO_IP, IP_XFRM_POLICY, false },
-	{ IPPROTO_IPV6, IPV6_IPSEC_POLICY, false },
-	{ IPPROTO_IPV6, IPV6_XFRM_POLICY, false },
-	{ IPPROTO_TCP, TCP_MD5SIG, false },
-	{ IPPROTO_TCP, TCP_MD5SIG_EXT, false },
-	{ IPPROTO_TCP, TCP_AO_ADD_KEY, false },
-	{ IPPROTO_TCP, TCP_ULP, false },
+/* Options of the kernel's that can be asked for: they are 0 unless they were set. */
+static const struct homa_kernel_option asked[] = {
+	{ SOL_SOCKET, SO_MARK },
+	{ SOL_SOCKET, SO_BINDTOIFINDEX },
+	{ SOL_SOCKET, SO_ZEROCOPY },
+	{ IPPROTO_IP, IP_MINTTL },
+	{ IPPROTO_IP, IP_TRANSPARENT },
+	{ IPPROTO_TCP, TCP_REPAIR },
+	{ IPPROTO_IPV6, IPV6_MINHOPCOUNT },
+	{ IPPROTO_IPV6, IPV6_TRANSPARENT },
 };
 
 bool homa_sv_option_is_special(int level, int name, const void *value,
 			       socklen_t len)
 {
-	const u8 *bytes = value;
-	socklen_t j;
-	size_t i;
-
-	for (i = 0; i < sizeof(options) / sizeof(*options); i++) {
-		if (options[i].level != level || options[i].name != name)
-			continue;
-		for (j = 0; j < len; j++)
-			if (bytes[j])
-				return true;
-	}
-	return false;
+	/* homad copies all bytes and would never say that it is done with them. */
+	return (homa_option_is_kernels(level, name) ||
+		(level == SOL_SOCKET && name == SO_ZEROCOPY)) &&
+	       homa_option_says_something(value, len);
 }
 
 bool homa_sv_is_special(const struct homa_supervisor *sv, int fd)
@@ -111,37 +73,14 @@ bool homa_sv_is_special(const struct homa_supervisor *sv, int fd)
 	socklen_t size = 0;
 	size_t i;
 
-	for (i = 0; i < sizeof(options) / sizeof(*options); i++)
-		if (options[i].can_ask &&
-		    homa_sv_number(fd, options[i].level, options[i].name, 0))
+	for (i = 0; i < sizeof(asked) / sizeof(*asked); i++)
+		if (homa_sv_number(fd, asked[i].level, asked[i].name, 0))
 			return true;
 	for (i = 0; i < sizeof(sv->kernels) / sizeof(*sv->kernels); i++)
 		if (sv->kernels[i] == cookie)
 			return true;
 	/* How long a packet filter is; its last parameter says that nothing is copied. */
 	return !getsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, NULL, &size) && size;
-}
-
-static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
-{
-	if (a->sa_family != b->sa_family)
-		return false;
-	if (a->sa_family == AF_INET)
-		return !memcmp(&((const struct sockaddr_in *)a)->sin_addr,
-			       &((const struct sockaddr_in *)b)->sin_addr, 4);
-	return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-		       &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
-}
-
-static bool is_loopback(const struct sockaddr *name)
-{
-	static const u8 loopback[16] = { [15] = 1 };
-
-	if (name->sa_family == AF_INET)
-		return *(const u8 *)&((const struct sockaddr_in *)name)->sin_addr ==
-		       127;
-	return !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr,
-		       loopback, 16);
 }
 
 int homa_sv_is_this_host(const struct sockaddr *to, socklen_t len,
@@ -160,7 +99,7 @@ int homa_sv_is_this_host(const struct sockaddr *to, socklen_t len,
 		return -EOPNOTSUPP;
 	/* The port is in the same place in both families. */
 	((struct sockaddr_in *)from)->sin_port = 0;
-	return same_address(to, name) || is_loopback(to);
+	return homa_name_same_ip(to, name) || homa_name_is_loopback(to);
 }
 
 u64 homa_sv_timeout(int fd, int name)

@@ -300,8 +300,15 @@ def test_accept__interrupted_again_and_again(sides: tuple[Side, Side], tmp_path:
     attack.process.stop(signal.SIGKILL)
 
 
-def test_option__that_points_into_memory(sides: tuple[Side, Side], tmp_path: Path) -> None:
-    """The pointer is the program's, so the supervisor must not hand it to the kernel as its own."""
+@pytest.mark.parametrize("way", ["supervisor", "homad"])
+def test_option__that_points_into_memory(way: str, tmp_path: Path) -> None:
+    """The pointer is the program's, so the supervisor must not hand it to the kernel as its own. The library
+    cannot have homad do what these options say, either."""
+    with two_sides(way) as sides:
+        options_are_refused(sides, tmp_path)
+
+
+def options_are_refused(sides: tuple[Side, Side], tmp_path: Path) -> None:
     attack = serve(
         sides, tmp_path,
         "s = listening(); say('ready'); c = s.accept()[0]\n"
