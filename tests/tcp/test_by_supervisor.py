@@ -266,13 +266,18 @@ ENDLESS = (
     "urgent_signal",
     "urgent_told",
 )
+# Cases that are not run.
+NOT_RUN = dict.fromkeys(ENDLESS, "waits for ever") | {
+    "connect_nonblocking_refused": "now and then POLLOUT comes a moment after POLLERR; "
+    "test_supervisor_attacked.py asks without that",
+}
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, marks=pytest.mark.xfail(run=False, reason="waits for ever"))
-        if case in ENDLESS
+        pytest.param(case, marks=pytest.mark.xfail(run=False, reason=NOT_RUN[case]))
+        if case in NOT_RUN
         else case
         for case in test_calls.CASES
     ],

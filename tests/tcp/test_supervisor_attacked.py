@@ -368,3 +368,17 @@ def test_shutdown__while_another_thread_writes(sides: tuple[Side, Side], tmp_pat
     assert attack.line() == "ready"
     Attack(sides[1], sides[0].v4, attack.number, tmp_path, WRITES).ends_well()
     attack.ends_well()
+
+
+def test_connect__refused_without_waiting(sides: tuple[Side, Side], tmp_path: Path) -> None:
+    """The socket becomes writable, and SO_ERROR says once why there is no connection."""
+    text = (
+        "s = socket.socket(); s.setblocking(False); say(error_of(s.connect, where))\n"
+        "p = select.poll(); p.register(s, select.POLLOUT)\n"
+        "while not p.poll()[0][1] & select.POLLOUT: pass\n"
+        "say(s.getsockopt(1, 4), s.getsockopt(1, 4))"
+    )
+    attack = Attack(sides[1], sides[0].v4, port(), tmp_path, text)
+    assert attack.line() == "115"
+    assert attack.line() == "111 0"
+    attack.ends_well()
