@@ -4,6 +4,7 @@
  * thread that waits for it, and leaves the others asleep. The kernel counts how often a thread has
  * slept.
  */
+#include <limits.h>
 #include "tcp_calls.h"
 
 #define THREADS 4
@@ -12,6 +13,8 @@
 #define BUSY 2
 /* The most wake-ups of all other threads together. */
 #define MOST_OTHERS (EVENTS / 10)
+/* How often the events come; the round with the fewest wake-ups counts. */
+#define ROUNDS 3
 
 enum way {
 	IN_SETS,
@@ -111,12 +114,13 @@ static void await_all_asleep(const struct sleeper *s, long *sleeps)
 }
 
 /* Serve a client by threads that wait in this way. Returns how often the threads have slept that
- * wait for something else; @all: how often all have. */
+ * wait for something else; @all: how often all have. Each is that of the round with the fewest:
+ * threads also sleep while another program keeps the one from its processor that has a lock. */
 static long serve(struct tcp_end *end, enum way way, long *all)
 {
 	struct sleeper s[THREADS] = { 0 };
 	int listener = tcp_listening(end, THREADS);
-	long before[THREADS], after[THREADS], others = 0;
+	long before[THREADS], after[THREADS], others = LONG_MAX;
 	pthread_t threads[THREADS];
 
 	tcp_ready();
@@ -126,14 +130,19 @@ static long serve(struct tcp_end *end, enum way way, long *all)
 		begin(&s[i], &threads[i]);
 	tcp_tell(end);
 	tcp_await(end);
-	await_all_asleep(s, before);
-	tcp_tell(end);
-	tcp_await(end);
-	await_all_asleep(s, after);
-	*all = 0;
-	for (int i = 0; i < THREADS; i++) {
-		*all += after[i] - before[i];
-		others += i == BUSY ? 0 : after[i] - before[i];
+	*all = LONG_MAX;
+	for (int round = 0; round < ROUNDS; round++) {
+		long now = 0, busy;
+
+		await_all_asleep(s, before);
+		tcp_tell(end);
+		tcp_await(end);
+		await_all_asleep(s, after);
+		for (int i = 0; i < THREADS; i++)
+			now += after[i] - before[i];
+		busy = after[BUSY] - before[BUSY];
+		others = now - busy < others ? now - busy : others;
+		*all = now < *all ? now : *all;
 	}
 	tcp_tell(end);
 	for (int i = 0; i < THREADS; i++)
@@ -152,10 +161,12 @@ static void call(struct tcp_end *end, bool in_turn)
 		tcp_greet(fds[i]);
 	tcp_tell(end);
 	tcp_await(end);
-	for (int i = 0; i < EVENTS; i++)
-		tcp_greet(fds[in_turn ? i % THREADS : BUSY]);
-	tcp_tell(end);
-	tcp_await(end);
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < EVENTS; i++)
+			tcp_greet(fds[in_turn ? i % THREADS : BUSY]);
+		tcp_tell(end);
+		tcp_await(end);
+	}
 	for (int i = 0; i < THREADS; i++)
 		tcp_close(fds[i]);
 }
@@ -165,42 +176,39 @@ static void call_one(struct tcp_end *end)
 	call(end, false);
 }
 
-static void wakes_in_sets__server(struct tcp_end *end)
+/* Serves EVENTS events for one thread, and sees that the others sleep. */
+static void others_sleep(struct tcp_end *end, enum way way)
 {
-	long all, others = serve(end, IN_SETS, &all);
+	long all, others = serve(end, way, &all);
 
 	if (others > MOST_OTHERS)
 		WRONG("%d events woke other threads %ld times", EVENTS, others);
+}
+
+static void wakes_in_sets__server(struct tcp_end *end)
+{
+	others_sleep(end, IN_SETS);
 }
 
 #define wakes_in_sets__client call_one
 
 static void wakes_in_recv__server(struct tcp_end *end)
 {
-	long all, others = serve(end, IN_RECV, &all);
-
-	if (others > MOST_OTHERS)
-		WRONG("%d events woke other threads %ld times", EVENTS, others);
+	others_sleep(end, IN_RECV);
 }
 
 #define wakes_in_recv__client call_one
 
 static void wakes_in_poll__server(struct tcp_end *end)
 {
-	long all, others = serve(end, IN_POLL, &all);
-
-	if (others > MOST_OTHERS)
-		WRONG("%d events woke other threads %ld times", EVENTS, others);
+	others_sleep(end, IN_POLL);
 }
 
 #define wakes_in_poll__client call_one
 
 static void wakes_with_pipes__server(struct tcp_end *end)
 {
-	long all, others = serve(end, IN_POLL_WITH_PIPE, &all);
-
-	if (others > MOST_OTHERS)
-		WRONG("%d events woke other threads %ld times", EVENTS, others);
+	others_sleep(end, IN_POLL_WITH_PIPE);
 }
 
 #define wakes_with_pipes__client call_one
@@ -224,7 +232,7 @@ static void wakes_in_turn__client(struct tcp_end *end)
 static void wakes_one_of_set__server(struct tcp_end *end)
 {
 	struct sleeper s[THREADS] = { 0 };
-	long before[THREADS], after[THREADS], all = 0;
+	long before[THREADS], after[THREADS], all = LONG_MAX;
 	pthread_t threads[THREADS];
 	int fd = tcp_accept_one(end);
 	int set = new_set(fd, EPOLLIN | EPOLLET);
@@ -233,12 +241,17 @@ static void wakes_one_of_set__server(struct tcp_end *end)
 		s[i] = (struct sleeper){ .way = IN_ONE_SET, .fd = fd, .set = set };
 		begin(&s[i], &threads[i]);
 	}
-	await_all_asleep(s, before);
-	tcp_tell(end);
-	tcp_await(end);
-	await_all_asleep(s, after);
-	for (int i = 0; i < THREADS; i++)
-		all += after[i] - before[i];
+	for (int round = 0; round < ROUNDS; round++) {
+		long now = 0;
+
+		await_all_asleep(s, before);
+		tcp_tell(end);
+		tcp_await(end);
+		await_all_asleep(s, after);
+		for (int i = 0; i < THREADS; i++)
+			now += after[i] - before[i];
+		all = now < all ? now : all;
+	}
 	if (all > 3 * EVENTS / 2)
 		WRONG("%d events woke threads %ld times", EVENTS, all);
 	for (int i = 0; i < THREADS; i++) {
@@ -254,10 +267,12 @@ static void wakes_one_of_set__client(struct tcp_end *end)
 	int fd = tcp_connect(end);
 
 	tcp_await(end);
-	for (int i = 0; i < EVENTS; i++)
-		tcp_greet(fd);
-	tcp_tell(end);
-	tcp_await(end);
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < EVENTS; i++)
+			tcp_greet(fd);
+		tcp_tell(end);
+		tcp_await(end);
+	}
 	tcp_close(fd);
 }
 
