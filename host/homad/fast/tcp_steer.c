@@ -36,13 +36,13 @@ static bool runs(const struct homad_thread *t, u32 index)
 static void take_in(struct homad_thread *t, const struct homad_port *port,
 		    const struct nic_rx *pkt)
 {
-	if (likely(port->nic))
+	if (likely(port->nic)) {
 		homad_tcp_segment(t, port, pkt);
-	else
-		homad_tcp_local_segment(t, pkt);
+		return;
+	}
+	homad_tcp_local_segment(t, pkt);
 	/* Many segments in a row must not need more resets than the engine keeps. */
-	if (unlikely(!port->nic))
-		homad_tcp_local_reset(t);
+	homad_tcp_local_reset(t);
 }
 
 /* Returns the engine of an instance that has connections by @port. */

@@ -52,12 +52,11 @@ int homad_bring_home(struct homad *d, struct homad_app *app,
 	return from == to ? 0 : homad_move_app(d, app, from, to);
 }
 
-int homad_tcp_join(struct homad *d, struct homad_app *app, struct homad_tcp *tcp)
+int homad_tcp_join(struct homad_app *app, struct homad_tcp *tcp)
 {
 	struct homad_tcp *before = app->streams->tcp;
 	int rc;
 
-	(void)d;
 	if (before == tcp)
 		return 0;
 	rc = homad_call(before->thread, homad_streams_leave, app->streams);

@@ -20,6 +20,6 @@ int homad_bring_home(struct homad *d, struct homad_app *app,
 /** homad_tcp_join() - let @app, which has streams, belong to @tcp, because it will share a stream
  *  or listener with an attachment there. Returns 0, -EBUSY if @app uses some in another instance,
  *  or -ESHUTDOWN. */
-int homad_tcp_join(struct homad *d, struct homad_app *app, struct homad_tcp *tcp);
+int homad_tcp_join(struct homad_app *app, struct homad_tcp *tcp);
 
 #endif

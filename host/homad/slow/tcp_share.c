@@ -362,7 +362,7 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 	u32 num_fds = 0;
 
 	if (!share || share->pass || !sharing.s || sharing.s->joined ||
-	    homad_tcp_join(d, client->app, share->tcp)) {
+	    homad_tcp_join(client->app, share->tcp)) {
 		homad_answer_error(
 			client, r->op, -EINVAL,
 			"there is no such ticket of this user, or the attachment has no streams or has joined others already");
@@ -470,7 +470,7 @@ static int take_shown(struct homad *d, struct homad_client *client,
 
 	if (!share || !sharing->s)
 		return -ENOENT;
-	rc = homad_tcp_join(d, client->app, share->tcp);
+	rc = homad_tcp_join(client->app, share->tcp);
 	if (rc)
 		return rc;
 	sharing->ticket = share->ticket;
