@@ -160,7 +160,7 @@ static uint64_t schedule(struct flows_client *client, uint64_t now)
 		if (client->opens_ns < config->measure_at_ns)
 			client->opens_ns = config->measure_at_ns;
 		client->closes_ns = client->opens_ns + config->duration_ns;
-		client->next_ns = now;
+		client->next_ns = client->opens_ns - config->warmup_ns;
 	}
 	if (!client->opens_ns)
 		return sleep;

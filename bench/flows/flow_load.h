@@ -21,6 +21,8 @@
 #define FLOWS_MAX_DEPTH 1024u
 /** The shortest tuple of a pipeline, bytes. */
 #define FLOWS_MIN_TUPLE 16u
+/** The most parts of a window. */
+#define FLOWS_MAX_PARTS 1000u
 #define FLOWS_NS_PER_S 1000000000ull
 
 /** What the connections carry. */
@@ -58,6 +60,8 @@ enum flows_mode {
  * @next: address of the next stage, without the port.
  * @next_port: its port.
  * @batch_ns: time that tuples may wait in a stage for others before they are sent on.
+ * @part_ns: length of the parts of the window whose latencies are also told one by one;
+ *	0: none are.
  * @json: file for the result, or NULL.
  */
 struct flows_config {
@@ -83,6 +87,7 @@ struct flows_config {
 	struct sockaddr_storage next;
 	uint16_t next_port;
 	uint64_t batch_ns;
+	uint64_t part_ns;
 	const char *json;
 };
 
@@ -90,6 +95,9 @@ struct flows_config {
  * struct flows_result - what the client has measured in the window
  * @latency: times from when a request was due to the last byte of its response, ns.
  * @interval: bytes that each connection received in each 100 ms, FLOWS_RECEIVE.
+ * @parts: latencies of the requests that were answered in each part of the window, an
+ *	array.
+ * @nparts: number of those parts.
  * @requests: number of requests that were answered in the window, or of tuples.
  * @all: number of requests that were answered, also before the window.
  * @opened: number of connections that were established since the beginning.
@@ -103,6 +111,8 @@ struct flows_config {
 struct flows_result {
 	struct homa_hist latency;
 	struct homa_hist interval;
+	struct homa_hist *parts;
+	uint32_t nparts;
 	uint64_t requests;
 	uint64_t all;
 	uint64_t opened;
@@ -119,6 +129,21 @@ int flows_serve(const struct flows_config *config);
 
 /** flows_load() - run the client. Return: 0 or a negative errno, which it has explained */
 int flows_load(const struct flows_config *config, struct flows_result *result);
+
+/** flows_parts_init() - make the parts of the window, all empty. Return: 0 or -ENOMEM */
+int flows_parts_init(const struct flows_config *config,
+		     struct flows_result *result);
+
+/** flows_parts_free() - release them */
+void flows_parts_free(struct flows_result *result);
+
+/**
+ * flows_parts_record() - count a request that was answered @since_ns after the window
+ * opened, with this @latency_ns
+ */
+void flows_parts_record(const struct flows_config *config,
+			struct flows_result *result, uint64_t since_ns,
+			uint64_t latency_ns);
 
 /**
  * flows_stage() - be a stage of a pipeline: the first, which makes tuples; one between; or, with

@@ -27,7 +27,10 @@ static const char usage[] =
 	"  --keys N             keys of the store (100000);  --one-key: ask for one only\n"
 	"  --warmup S --duration S --timeout S   seconds (0.3, 1, 30)\n"
 	"  --measure-at S       the window opens at S of the monotonic clock, or after the\n"
-	"                       warm-up if that is later (0: after the warm-up)\n"
+	"                       warm-up if that is later (0: after the warm-up); with --rate\n"
+	"                       requests begin a warm-up before\n"
+	"  --parts S            echo, kv: tell the latencies of each S seconds, too, of 1,000 parts\n"
+	"                       at most (0: not)\n"
 	"  --seed N             of the random numbers (1)\n"
 	"A pipeline: a source makes tuples of --size bytes (16 and more) as fast as they are\n"
 	"taken, or --rate N a second, for the stage at ADDRESS PORT; a stage and the sink wait\n"
@@ -37,27 +40,17 @@ static const char usage[] =
 	"  --json FILE          the result as JSON (-: standard output)\n";
 
 static const struct option options[] = {
-	{ "mode", 1, NULL, 'm' },
-	{ "ports", 1, NULL, 'p' },
-	{ "connections", 1, NULL, 'c' },
-	{ "depth", 1, NULL, 'd' },
-	{ "size", 1, NULL, 's' },
-	{ "per-connection", 1, NULL, 'n' },
-	{ "rate", 1, NULL, 'r' },
-	{ "pace", 1, NULL, 'P' },
-	{ "work", 1, NULL, 'w' },
-	{ "keys", 1, NULL, 'k' },
-	{ "one-key", 0, NULL, 'o' },
-	{ "warmup", 1, NULL, 'u' },
-	{ "duration", 1, NULL, 'D' },
-	{ "timeout", 1, NULL, 't' },
-	{ "measure-at", 1, NULL, 'a' },
-	{ "seed", 1, NULL, 'e' },
-	{ "next", 1, NULL, 'x' },
-	{ "batch-us", 1, NULL, 'b' },
-	{ "json", 1, NULL, 'j' },
-	{ "help", 0, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+	{ "mode", 1, NULL, 'm' },	 { "ports", 1, NULL, 'p' },
+	{ "connections", 1, NULL, 'c' }, { "depth", 1, NULL, 'd' },
+	{ "size", 1, NULL, 's' },	 { "per-connection", 1, NULL, 'n' },
+	{ "rate", 1, NULL, 'r' },	 { "pace", 1, NULL, 'P' },
+	{ "work", 1, NULL, 'w' },	 { "keys", 1, NULL, 'k' },
+	{ "one-key", 0, NULL, 'o' },	 { "warmup", 1, NULL, 'u' },
+	{ "duration", 1, NULL, 'D' },	 { "timeout", 1, NULL, 't' },
+	{ "measure-at", 1, NULL, 'a' },	 { "parts", 1, NULL, 'q' },
+	{ "seed", 1, NULL, 'e' },	 { "next", 1, NULL, 'x' },
+	{ "batch-us", 1, NULL, 'b' },	 { "json", 1, NULL, 'j' },
+	{ "help", 0, NULL, 'h' },	 { NULL, 0, NULL, 0 },
 };
 
 uint64_t flows_now(void)
@@ -215,6 +208,8 @@ static bool set(struct flows_config *config, int option, const char *what,
 		return seconds(&config->timeout_ns, what, text);
 	case 'a':
 		return instant(&config->measure_at_ns, what, text);
+	case 'q':
+		return seconds(&config->part_ns, what, text);
 	case 'e':
 		if (!count(&seed, what, text, 0, 4e9))
 			return false;
@@ -253,11 +248,14 @@ static int load(const struct flows_config *config,
 	if (!rc)
 		rc = homa_hist_init(&result.interval);
 	if (!rc)
+		rc = flows_parts_init(config, &result);
+	if (!rc)
 		rc = measure(config, &result);
 	if (!rc)
 		rc = flows_report(config, &result);
 	homa_hist_free(&result.latency);
 	homa_hist_free(&result.interval);
+	flows_parts_free(&result);
 	return rc ? 1 : 0;
 }
 
@@ -322,6 +320,13 @@ int main(int argc, char **argv)
 	if (!address(&config.addr, &config.port, argv[optind + 1],
 		     argv[optind + 2]))
 		return 2;
+	if (config.part_ns &&
+	    config.duration_ns / config.part_ns >= FLOWS_MAX_PARTS) {
+		fprintf(stderr,
+			"homa-flows: --parts: the window would have %u parts or more\n",
+			FLOWS_MAX_PARTS);
+		return 2;
+	}
 	raise_limit();
 	if (!strcmp(argv[optind], "server"))
 		return flows_serve(&config);

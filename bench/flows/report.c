@@ -6,6 +6,17 @@
 #include "flow_load.h"
 #include "json.h"
 
+/* Adds the latencies of each part of the window. */
+static void add_parts(cJSON *json, const struct flows_config *config,
+		      const struct flows_result *result)
+{
+	cJSON *parts = cJSON_AddArrayToObject(json, "parts");
+
+	homa_json_round(json, "part_s", (double)config->part_ns / 1e9, 6);
+	for (uint32_t i = 0; i < result->nparts; i++)
+		cJSON_AddItemToArray(parts, homa_json_hist(&result->parts[i]));
+}
+
 int flows_report(const struct flows_config *config,
 		 const struct flows_result *result)
 {
@@ -35,6 +46,8 @@ int flows_report(const struct flows_config *config,
 			      homa_json_summary(&result->latency, 1));
 	cJSON_AddItemToObject(json, "latency_histogram",
 			      homa_json_hist(&result->latency));
+	if (config->part_ns)
+		add_parts(json, config, result);
 	cJSON_AddItemToObject(json, "interval_bytes",
 			      homa_json_summary(&result->interval, 1));
 	if (config->json)

@@ -177,6 +177,8 @@ static void answered(struct flows_client *client, struct flows_conn *conn,
 		return;
 	client->result->requests++;
 	homa_hist_record_n(&client->result->latency, now - request->due_ns, 1);
+	flows_parts_record(client->config, client->result,
+			   now - client->opens_ns, now - request->due_ns);
 }
 
 static int take(struct flows_client *client, struct flows_conn *conn,

@@ -92,9 +92,18 @@ def tas(
     (tuples through stages of programs), incast (what each of many connections gets in 100 ms),
     one-host and one-host-bulk (two programs of one host: redis, echo, one stream).
 
-    By itself, not with others: beside (short RPCs of Homa while one connection takes all that it
-    can get; points veth, 1000).
+    By themselves, not with others: beside (short RPCs of Homa while one connection takes all that it
+    can get; points veth, 1000), and cores (clients of a key-value store come and go, and with them
+    homad's threads; points scaled, one, all, kernel; --seconds for each number of clients, 10 in the
+    paper).
     """
+    if rows == "cores":
+        from lab.bench import tas_cores
+
+        ways = tas_cores.check(points, rounds, seconds)
+        check_output(json_file, "--json")
+        tas_cores.main(ways, rounds, seconds, json_file)
+        return
     if rows == "beside":
         from lab.bench import tas_beside
 

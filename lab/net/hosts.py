@@ -78,11 +78,17 @@ class Namespaces:
         return Host(space, address.split("/")[0])
 
     def pair(
-        self, name: str = "", subnet: int = 9, mtu: int = 1500, offloads: bool = False
+        self,
+        name: str = "",
+        subnet: int = 9,
+        mtu: int = 1500,
+        offloads: bool = False,
+        queues: int = 0,
     ) -> tuple[Host, Host]:
-        """Two hosts, 10.SUBNET.0.1 and .2, joined by one veth pair without a switch."""
+        """Two hosts, 10.SUBNET.0.1 and .2, joined by one veth pair without a switch. `queues`: as for
+        add_veth()."""
         a, b = self.namespace(f"{name}a"), self.namespace(f"{name}b")
-        add_veth(a, "eth0", b, "eth0", mtu, offloads)
+        add_veth(a, "eth0", b, "eth0", mtu, offloads, queues)
         hosts = []
         for space, address in ((a, f"10.{subnet}.0.1"), (b, f"10.{subnet}.0.2")):
             run(
@@ -138,8 +144,14 @@ class Lab(Namespaces):
         self._guardian = None
 
 
-def add_veth(a: str, a_dev: str, b: str, b_dev: str, mtu: int, offloads: bool = False) -> None:
-    """Join namespaces `a` and `b` by a veth pair."""
+def add_veth(
+    a: str, a_dev: str, b: str, b_dev: str, mtu: int, offloads: bool = False, queues: int = 0
+) -> None:
+    """Join namespaces `a` and `b` by a veth pair, whose ends have so many receive queues (0: as many as
+    the kernel gives them)."""
+    # Generic XDP says of a packet that left by transmit queue n > 0 that it came by receive
+    # queue n - 1, so the last of these needs one transmit queue more.
+    count = ["numrxqueues", str(queues), "numtxqueues", str(queues + 1)] if queues else []
     run(
         [
             "ip",
@@ -150,6 +162,7 @@ def add_veth(a: str, a_dev: str, b: str, b_dev: str, mtu: int, offloads: bool = 
             a_dev,
             "mtu",
             str(mtu),
+            *count,
             "type",
             "veth",
             "peer",
@@ -157,6 +170,7 @@ def add_veth(a: str, a_dev: str, b: str, b_dev: str, mtu: int, offloads: bool = 
             b_dev,
             "mtu",
             str(mtu),
+            *count,
             "netns",
             b,
         ]

@@ -141,7 +141,7 @@ ITEMS: tuple[Item, ...] = (
         command="./homa lab run coexist",
     ),
     Item(
-        "tas-hosts", TAS, "Figures 4 to 10, 13", "RPC rate, goodput, connections, loss, a key-value store, fairness",
+        "tas-hosts", TAS, "Figures 4 to 10, 13 to 15", "RPC rate, goodput, connections, loss, a key-value store, fairness",
         "A command of its own, on namespaces of this machine; its table has the paper's numbers beside "
         "ours. It is not run from here yet.", command="./homa bench tas",
     ),

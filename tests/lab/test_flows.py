@@ -60,6 +60,26 @@ def test_flows__a_pace_bounds_a_stream_and_a_window_opens_when_told() -> None:
     assert fast["bits_per_s"] > slow["bits_per_s"] and fast["opened_at_s"] > at
 
 
+@needs_bench
+def test_flows__latencies_of_each_part_of_the_window() -> None:
+    port = _free_port()
+    echo = [homa_flows(), "server", "127.0.0.1", str(port)]
+    with subprocess.Popen(echo, stdout=subprocess.DEVNULL) as server:
+        try:
+            words = ["--warmup", "0", "--duration", "0.5", "--parts", "0.1", "--json", "-"]
+            ask = [homa_flows(), "client", "127.0.0.1", str(port), *words]
+            done = subprocess.run(ask, capture_output=True, check=True)
+            many = subprocess.run([*ask, "--parts", "0.0001"], capture_output=True, text=True)
+        finally:
+            server.terminate()
+    found = json.loads(done.stdout)
+    counts = [part["count"] for part in found["parts"]]
+    # An answer that comes just after the window is in no part.
+    assert len(counts) == 5 and sum(counts) <= found["requests"] <= sum(counts) + 64
+    assert found["part_s"] == 0.1 and found["latency_ns"]["count"] == found["requests"]
+    assert many.returncode == 2 and "1000 parts or more" in many.stderr
+
+
 def _pipeline(stages: int, *words: str) -> dict:
     """What the sink says behind so many stages; `words` are for all programs."""
     ports = [_free_port() for _ in range(stages + 1)]
@@ -117,3 +137,22 @@ def test_pipeline__waits_for_a_batch() -> None:
 def test_pipeline__a_mistake_is_told(words: list[str], said: str) -> None:
     done = subprocess.run([homa_flows(), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and said in done.stderr
+
+
+@needs_bench
+def test_flows__an_open_loop_begins_a_warm_up_before_its_window() -> None:
+    """Few requests are due before, however early the connections are there; else 3,000 would be."""
+    port = _free_port()
+    echo = [homa_flows(), "server", "127.0.0.1", str(port)]
+    with subprocess.Popen(echo, stdout=subprocess.DEVNULL) as server:
+        try:
+            at = time.monotonic() + 3
+            words = ["--rate", "1000", "--warmup", "0", "--duration", "0.2", "--json", "-"]
+            done = subprocess.run(
+                [homa_flows(), "client", "127.0.0.1", str(port), *words, "--measure-at", str(at)],
+                capture_output=True, check=True,
+            )  # fmt: skip
+        finally:
+            server.terminate()
+    found = json.loads(done.stdout)
+    assert 0 < found["requests"] <= found["all_requests"] < 2000
