@@ -314,16 +314,19 @@ unsigned int barrier(int type)
 	static struct seen p;
 	uint64_t id = new_id();
 	unsigned int n = 0;
+	double until;
 	uint8_t *homa;
 	int i;
 
-	/* RESEND for an RPC that does not exist is answered by RPC_UNKNOWN. */
-	for (i = 0; i < 20; i++) {
+	/* RESEND for an RPC that does not exist is answered by RPC_UNKNOWN. It is sent again after
+	 * half a second, whatever else the machine sends meanwhile. */
+	for (i = 0; i < 20 * patience(); i++) {
 		homa = make(&f, 9, HOMA_RESEND, 5999, 5998, id | 1,
 			    HOMA_RESEND_LEN);
 		put32(homa + 32, 100);
 		send_packet(&f);
-		while (next_seen(&p, 500)) {
+		until = now() + 0.5;
+		while (now() < until && next_seen(&p, 500)) {
 			if (p.homa && p.peer == 9 &&
 			    p.type == HOMA_RPC_UNKNOWN && p.id == id)
 				return n;
