@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from attachtool import METRIC, METRICS
 from homad import Host, needs_homad, needs_root, two_hosts
 from netns import eventually
 from streamtool import OPENED, Streams
@@ -27,6 +28,15 @@ RETRANSMITS = 48
 def hosts() -> Iterator[tuple[Host, Host]]:
     with two_hosts(RULES) as both:
         yield both
+
+
+def test_metrics__of_tcp_for_programs(hosts: tuple[Host, Host]) -> None:
+    """homa_metrics(3): the counters of the engine, and homad's own."""
+    client = Streams(hosts[0].homad.socket).client
+    with closing(client):
+        records = client.records(client.ask(METRICS).total, METRIC.size)
+        names = {METRIC.unpack(one)[1].rstrip(b"\0").decode() for one in records}
+        assert {"tcp_slow_segments", "tcp_retransmits", "tcp_resets_sent", "tcp_no_place"} <= names
 
 
 def test_retransmits__are_the_engines_count(hosts: tuple[Host, Host]) -> None:

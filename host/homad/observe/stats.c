@@ -206,7 +206,7 @@ static void visit_tcp(const struct homad_tcp_stats *tcp, homad_visitor *visit,
 	if (!tcp->on)
 		return;
 #define X(name, text) visit(arg, "tcp_" #name, text, tcp->engine.name);
-#include "tcp_steer.h"
+#include "tas_metrics.def"
 #undef X
 #define X(name, text) visit(arg, "tcp_" #name, text, tcp->host.name);
 	HOMAD_TCP_COUNTERS(X)
