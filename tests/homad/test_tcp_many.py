@@ -13,6 +13,8 @@ import signal
 import sys
 
 from homad import BUILD, Host, Process, needs_homad, needs_root, two_hosts
+from netns import eventually
+from test_ops_tcp import flows, unmodified
 from test_tcp import RULES
 
 pytestmark = [needs_homad, needs_root]
@@ -98,6 +100,58 @@ def test_ports__leave_descriptors_to_new_clients() -> None:
         other = a.run([MANY, "churn", b.v4, PORT + 1, 10, 1])
         assert f"error {errno.ECONNREFUSED} " in other.stdout, other
         server.stop()
+
+
+# Accepts connections and reads nothing of them.
+DEAF = """
+import resource, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
+listener = socket.create_server(("", int(sys.argv[1])), backlog=1024)
+print("ready", flush=True)
+have = []
+while True:
+    have.append(listener.accept()[0])
+    if len(have) == int(sys.argv[2]):
+        print("all", flush=True)
+"""
+# Writes to each of its connections, and waits until each is reset.
+RESET = """
+import resource, selectors, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
+to, port, count = sys.argv[1], *map(int, sys.argv[2:])
+ends = [socket.create_connection((to, port)) for _ in range(count)]
+found = selectors.DefaultSelector()
+for end in ends:
+    end.sendall(b"unread")
+    found.register(end, selectors.EVENT_READ)
+print("written", flush=True)
+resets = 0
+while resets < count and (news := found.select(60)):
+    for key, _ in news:
+        found.unregister(key.fileobj)
+        try:
+            key.fileobj.recv(1)
+        except ConnectionResetError:
+            resets += 1
+print("resets", resets, flush=True)
+"""
+
+
+def unread(host: Host) -> int:
+    return sum(flow.get("recv_q") == len("unread") for flow in flows(host))
+
+
+def test_resets__all_peers_of_a_killed_program_hear() -> None:
+    """It had many connections with bytes that it had not read."""
+    count = 500
+    with two_hosts(with_settings()) as (a, b):
+        server = a.start([*unmodified(), sys.executable, "-c", DEAF, str(PORT), str(count)])
+        assert server.line() == "ready"
+        client = b.start([sys.executable, "-c", RESET, a.v4, str(PORT), str(count)])
+        assert server.line(60) == "all" and client.line(60) == "written"
+        eventually(lambda: unread(a) == count, 60)
+        server.send_signal(signal.SIGKILL)
+        assert client.line(90) == f"resets {count}"
 
 
 def test_ports__follow_time_wait() -> None:

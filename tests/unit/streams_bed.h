@@ -171,16 +171,24 @@ static inline struct homa_stream_event event(struct program *p)
 
 static const u8 here[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
 
-static inline int listen_by(struct bed *bed, struct program *p,
-			    struct homad_tcp_listener *listener)
+/* @loopback: other hosts do not reach it. */
+static inline int listen_at(struct bed *bed, struct program *p,
+			    struct homad_tcp_listener *listener, u16 port,
+			    bool loopback)
 {
 	memset(listener, 0, sizeof(*listener));
 	memcpy(listener->l.local, here, sizeof(here));
-	listener->l.port = PORT;
+	listener->l.port = port;
 	listener->l.backlog = 16;
-	listener->loopback = true;
+	listener->loopback = loopback;
 	listener->home = &p->s;
 	return homad_call(bed->t, homad_listener_begin, listener);
+}
+
+static inline int listen_by(struct bed *bed, struct program *p,
+			    struct homad_tcp_listener *listener)
+{
+	return listen_at(bed, p, listener, PORT, true);
 }
 
 /* A connection of @p's to the listener. */

@@ -3,6 +3,8 @@
  * Resets that come behind bytes. An application writes and resets at once: by the kernel's
  * send() its bytes are on their way before. Here both commands may be seen to in one round,
  * before anything is sent, so such a stream gets its turn to send first, one piece.
+ * A program that ends may also have more connections than the engine keeps resets for. Then the
+ * others wait until those have left.
  */
 #include "fast.h"
 #include "homad_tcp.h"
@@ -35,6 +37,8 @@ u32 homad_streams_reset(struct homad_thread *t)
 		struct homad_stream *stream =
 			homa_container_of(node, struct homad_stream, pending);
 
+		if (!homad_stream_may_reset(t, stream))
+			break;
 		more = node != last;
 		homa_list_del(node);
 		if (!had_its_turn(stream)) {

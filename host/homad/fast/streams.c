@@ -155,6 +155,7 @@ static void leave_slot(struct homad_thread *t, struct homad_stream *stream)
 	homad_slot_put(s, stream->slot);
 	if (unlikely(s->app->lingers && homad_streams_idle(s))) {
 		s->app->lingers = false;
+		homa_list_del(&s->app->closing);
 		homa_list_add_tail(&t->closing, &s->app->closing);
 	}
 }
@@ -316,6 +317,15 @@ static bool may_send(const struct homad_stream *stream)
 	       !stream->home->app->evicted;
 }
 
+bool homad_stream_may_reset(struct homad_thread *t,
+			    const struct homad_stream *stream)
+{
+	const struct tas_engine *engine = homad_engine_of(t->tcp, stream);
+
+	return engine->stray_tail - engine->stray_head < TAS_STRAYS / 2 ||
+	       stream->conn.f.state == TAS_CLOSED;
+}
+
 void homad_stream_all_written(struct homad_thread *t,
 			      struct homad_stream *stream, bool reset)
 {
@@ -323,7 +333,8 @@ void homad_stream_all_written(struct homad_thread *t,
 
 	stream->shutting = false;
 	/* A stream with unread bytes is reset, too. */
-	if ((reset || tas_readable(conn)) && may_send(stream)) {
+	if ((reset || tas_readable(conn)) &&
+	    (may_send(stream) || !homad_stream_may_reset(t, stream))) {
 		stream->tx_last = stream->tx_end;
 		stream->sent_before = conn->f.snd_nxt;
 		homa_list_add_tail(&t->tcp->resetting, &stream->pending);

@@ -151,6 +151,10 @@ void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream);
  */
 void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
 			 bool reset);
+/** homad_stream_may_reset() - does the engine keep one more reset? It keeps few, and loses what is
+ *  beyond, so the peer might never hear of the end. */
+bool homad_stream_may_reset(struct homad_thread *t,
+			    const struct homad_stream *stream);
 /** homad_stream_all_written() - end a stream that the application has closed, as the engine
  *  has all bytes that were written. */
 void homad_stream_all_written(struct homad_thread *t,
