@@ -298,7 +298,8 @@ struct homad_app {
 	 * tools. */
 	const char *why;
 	/* @member links it into homad_thread.apps of its home, @closing into
-	 * homad_thread.closing while its RPCs are being ended. */
+	 * homad_thread.closing while its RPCs are being ended, and then into
+	 * homad_tcp.lingering while @lingers. */
 	struct homa_list member;
 	struct homa_list closing;
 	/* Bits of HOMA_SHM_ARM_* of what happened that the application may want to be woken

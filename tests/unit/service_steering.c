@@ -220,34 +220,50 @@ static void steering__instances_move(void **state)
 	several_free(s);
 }
 
-/* Attachments go with their instance, also those that close, and then end there. */
+/* Attachments go with their instance, also those that close, and then end there, and those whose
+ * last bytes are still being sent. What the slow path asks about them is asked there. */
 static void steering__attachments_move_along(void **state)
 {
 	struct several *s = spread_new();
 	struct homad *d = &s->bed->d;
-	struct homad_streams streams[2] = { { .tcp = instance(s, 1) },
-					    { .tcp = instance(s, 1) } };
-	struct side *sides[2];
+	struct homad_streams streams[3] = {
+		{ .tcp = instance(s, 1) },
+		{ .tcp = instance(s, 1) },
+		{ .tcp = instance(s, 1), .num_open = 1 },
+	};
+	struct side *sides[3];
 	u32 i;
 
 	(void)state;
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 3; i++) {
 		sides[i] = attach(d);
 		assert_int_equal(homad_bring_home(d, &sides[i]->app,
 						  instance(s, 1)),
 				 0);
 	}
+	homad_session_close(d->threads[1], &sides[2]->app);
+	sides[2]->app.streams = &streams[2];
+	for (i = 0; i < 100 && !sides[2]->app.lingers; i++)
+		rounds(s);
+	assert_true(sides[2]->app.lingers);
 	homad_session_close(d->threads[1], &sides[1]->app);
 	for (i = 0; i < 2; i++)
 		sides[i]->app.streams = &streams[i];
 	homad_scale_to(d, 1);
-	assert_ptr_equal(sides[0]->app.thread, d->threads[0]);
+	for (i = 0; i < 3; i++)
+		assert_ptr_equal(sides[i]->app.thread, d->threads[0]);
 	assert_true(homa_list_empty(&d->threads[1]->closing));
 	assert_false(homa_list_empty(&d->threads[0]->closing));
 	homad_scale_to(d, 2);
-	assert_ptr_equal(sides[0]->app.thread, d->threads[1]);
+	for (i = 0; i < 3; i++)
+		assert_ptr_equal(sides[i]->app.thread, d->threads[1]);
 	assert_false(homa_list_empty(&d->threads[1]->closing));
-	for (i = 0; i < 2; i++) {
+	/* Its last bytes have left. */
+	streams[2].num_open = 0;
+	sides[2]->app.lingers = false;
+	homa_list_del(&sides[2]->app.closing);
+	homa_list_add_tail(&d->threads[1]->closing, &sides[2]->app.closing);
+	for (i = 0; i < 3; i++) {
 		sides[i]->app.streams = NULL;
 		leave(s, sides[i]);
 	}

@@ -73,6 +73,9 @@ struct homad_tcp {
 	/* Attachments on their way with it to another thread: open ones by homad_app.member, and
 	 * those that close by homad_app.closing. */
 	struct homa_list moving, closing;
+	/* Attachments that are closed, except for streams whose bytes are still being sent; by
+	 * homad_app.closing. */
+	struct homa_list lingering;
 	/* @engine runs connections with other hosts, @local those between applications of this
 	 * host. A packet from a device is never given to @local. */
 	struct tas_engine engine, local;
@@ -91,7 +94,7 @@ struct homad_tcp {
 	/* Attachments with events that were added in this round. */
 	struct homa_list touched;
 	/* Streams that are reset when what their applications wrote last had its turn to be sent,
-	 * by homad_stream.pending. */
+	 * and the engine keeps one more reset; by homad_stream.pending. */
 	struct homa_list resetting;
 	/* The fast path counts; other threads read. */
 	struct homad_tcp_counters counters;

@@ -13,6 +13,7 @@
 #include "log.h"
 #include "dest_table.h"
 #include "fast.h"
+#include "homad_tcp.h"
 #include "layout.h"
 #include "streams.h"
 
@@ -340,7 +341,10 @@ int homad_sessions_closing(struct homad_thread *t)
 		/* To send the bytes of its streams may take long, and no thread polls for
 		 * that. */
 		app->lingers = app->streams && !homad_streams_idle(app->streams);
-		if (!app->lingers)
+		if (app->lingers)
+			homa_list_add_tail(&app->streams->tcp->lingering,
+					   &app->closing);
+		else
 			hand_over(t->d, app);
 	}
 	return n;

@@ -69,6 +69,7 @@ struct homad_tcp *homad_tcp_new(const struct homad_tcp_seeds *seeds, u32 most,
 	tcp->next = tcp;
 	homa_list_init(&tcp->moving);
 	homa_list_init(&tcp->closing);
+	homa_list_init(&tcp->lingering);
 	tas_engine_init(&tcp->engine, seeds->engine, now, mtu);
 	tas_engine_init(&tcp->local, seeds->local, now, LOCAL_MTU);
 	/* What one instance draws says nothing about what the others do. */

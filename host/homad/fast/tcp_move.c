@@ -53,17 +53,34 @@ int homad_tcp_give(struct homad_thread *t, void *arg)
 	return 0;
 }
 
+/* From now on @t has the closed attachment of @closing, about whose streams the slow path may
+ * still ask. */
+static void move_closed(struct homad_thread *t, struct homa_list *closing)
+{
+	struct homad_app *app =
+		homa_container_of(closing, struct homad_app, closing);
+
+	__atomic_store_n(&app->thread, t, __ATOMIC_SEQ_CST);
+}
+
 int homad_tcp_take_over(struct homad_thread *t, void *arg)
 {
 	struct homad_tcp *tcp = arg;
 	struct homa_list *node;
 
 	homad_tcp_run(t, tcp);
+	/* The round that has begun is the instance's, too. */
+	homad_now(t);
+	homad_tcp_round(t);
 	while ((node = homa_list_pop(&tcp->moving)))
 		homad_session_settle(t, homa_container_of(node, struct homad_app,
 							  member));
-	while ((node = homa_list_pop(&tcp->closing)))
+	while ((node = homa_list_pop(&tcp->closing))) {
+		move_closed(t, node);
 		homa_list_add_tail(&t->closing, node);
+	}
+	homa_list_for_each(node, &tcp->lingering)
+		move_closed(t, node);
 	/* Timers of the instance may be due. */
 	t->deadline = 0;
 	return 0;
