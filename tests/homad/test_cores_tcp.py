@@ -5,6 +5,7 @@ the segments that their device queues bring."""
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -178,6 +179,66 @@ def test_programs__one_is_killed_while_the_other_serves() -> None:
         done = b.run(by_kernel(sys.executable, "-c", CLIENT, a.v4, 5001, STREAMS, BYTES))
         assert done.stdout.strip() == "right", done
         for one in (stays, dies, client):
+            one.stop()
+
+
+# Accepts a connection, lets no more come, and waits for its end.
+ONLY_ONE = """
+import socket, sys
+listener = socket.create_server(("", int(sys.argv[1])))
+print("ready", flush=True)
+one, _ = listener.accept()
+listener.close()
+print("closed", flush=True)
+assert one.recv(1) == b""
+one.close()
+print("over", flush=True)
+"""
+# Opens connections, as many as there are ports for. A byte goes there and back on each, after each SIGUSR1.
+OPENER = """
+import signal, socket, sys, time
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+to, port, tries = sys.argv[1], *map(int, sys.argv[2:])
+ends = []
+for _ in range(tries):
+    try:
+        ends.append(socket.create_connection((to, port)))
+    except OSError:
+        time.sleep(0.1)
+print(len(ends), flush=True)
+while True:
+    signal.sigwait([signal.SIGUSR1])
+    for end in ends:
+        end.sendall(b"x")
+    for end in ends:
+        assert end.recv(1) == b"x"
+    print("right", flush=True)
+"""
+HOLDER = "import socket, sys, time; one = socket.create_connection((sys.argv[1], int(sys.argv[2]))); time.sleep(1000)"
+
+
+def test_ports__of_listeners_that_have_ended() -> None:
+    """A connection that came to such a port goes on. The port does not become one that homad keeps for
+    programs of another thread: nobody would know whose it is when that connection ends."""
+    first = 256
+    with dedicated({"scale": False}, tcp_rule=[RULE], tcp={"ports": 1024}) as (a, b):
+        server = b.start(by_kernel(sys.executable, "-c", PATIENT, 5000))
+        keeper = a.start(by_homad(sys.executable, "-c", ONLY_ONE, 5555))
+        assert server.line() == keeper.line() == "ready"
+        holder = b.start(by_kernel(sys.executable, "-c", HOLDER, a.v4, 5555))
+        assert keeper.line() == "closed"
+        a.run(["sysctl", "-q", "-w", "net.ipv4.ip_local_port_range=5555 5555"])
+        opener = a.start(by_homad(sys.executable, "-c", OPENER, b.v4, 5000, first + 10))
+        assert int(opener.line(120)) >= first
+        assert sorted(app["thread"] for app in apps_of(a)) == [0, 1]
+        for turn in range(2):
+            opener.send_signal(signal.SIGUSR1)
+            assert opener.line(60) == "right", turn
+            if not turn:
+                holder.stop()
+                assert keeper.line() == "over"
+                keeper.wait()
+        for one in (opener, server):
             one.stop()
 
 

@@ -14,6 +14,7 @@
 #include "attach.h"
 #include "homad_tcp.h"
 #include "log.h"
+#include "tcp_listener.h"
 #include "tcp_slow.h"
 #include "tcp_steer.h"
 
@@ -145,12 +146,42 @@ static int hand_over(struct homad_thread *t, void *arg)
 	return 0;
 }
 
+/* Does a listener, which may have ended, still have the port? */
+static bool has_listener(struct homad_tcp_ports *ports, u16 port)
+{
+	struct homa_list *head = homad_tcp_held(ports, port), *node;
+
+	homa_list_for_each(node, head)
+		if (homa_container_of(node, struct homad_tcp_listener, held)->l.port ==
+		    port)
+			return true;
+	return false;
+}
+
+/* Gives back ports whose listeners have ended while connections that came to them go on: these may
+ * be another instance's. */
+static void drop_listened(struct homad_tcp_ports *ports)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < ports->num_got; i++) {
+		if (has_listener(ports, ports->got[i])) {
+			close(ports->got_fds[i]);
+			continue;
+		}
+		ports->got[n] = ports->got[i];
+		ports->got_fds[n++] = ports->got_fds[i];
+	}
+	ports->num_got = n;
+}
+
 static void have_ports(struct homad *d, struct homad_tcp_ports *ports)
 {
 	struct homad_tcp *tcp = ports->taker;
 	u32 i;
 
 	ports->growing = false;
+	drop_listened(ports);
 	for (i = 0; i < ports->num_got; i++) {
 		ports->fds[ports->num_fds++] = ports->got_fds[i];
 		/* The port is taken before the first SYN from it is sent. */
