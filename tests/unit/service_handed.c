@@ -108,6 +108,31 @@ static void handed__full_and_empty(void **state)
 	free(h);
 }
 
+/* However much comes from devices, a program of this host finds room. */
+static void handed__from_outside_leaves_room(void **state)
+{
+	static u8 bytes[LONGEST];
+	struct homad_handing outside = { .outside = true }, here = { 0 }, with;
+	struct nic_rx pkt = { .data = bytes, .len = LONGEST };
+	struct homad_handed *h = ring_new();
+	u32 turns;
+
+	(void)state;
+	for (turns = 0; turns < 50; turns++) {
+		pkt.len = 60 + turns;
+		while (homad_handed_put(h, &outside, &pkt))
+			;
+		assert_true(homad_handed_room(h));
+		pkt.len = LONGEST;
+		assert_true(homad_handed_put(h, &here, &pkt));
+		pkt.len = 60;
+		assert_false(homad_handed_put(h, &outside, &pkt));
+		while (homad_handed_first(h, &with) && !homad_handed_room(h))
+			homad_handed_drop(h);
+	}
+	free(h);
+}
+
 static void handed__longer_than_any(void **state)
 {
 	struct homad_handed *h = ring_new();
@@ -152,6 +177,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(handed__full_and_empty),
+		cmocka_unit_test(handed__from_outside_leaves_room),
 		cmocka_unit_test(handed__longer_than_any),
 		cmocka_unit_test(handed__by_two_threads),
 	};

@@ -133,7 +133,8 @@ static void hand(struct several *s, u32 thread, u16 from)
 
 	assert_true(homad_handed_put(s->bed->t->tcp->handed[thread],
 				     &(struct homad_handing){
-					     .asked = HOMAD_HANDED_FINAL },
+					     .asked = HOMAD_HANDED_FINAL,
+					     .outside = true },
 				     &pkt));
 }
 
@@ -202,6 +203,78 @@ static void several__what_was_handed_comes_first(void **state)
 	several_free(s);
 }
 
+/* ---- within this host ---- */
+
+/* The ring by which thread 1 would pass on segments to instance 2 has no room. */
+static void fill(struct several *s)
+{
+	u8 bytes[HEADER];
+	struct nic_rx pkt = segment(bytes, 1000);
+	struct homad_handing with = { .asked = HOMAD_HANDED_FINAL };
+
+	while (homad_handed_put(s->bed->d.steering->tcp[2]->handed[1], &with,
+				&pkt))
+		;
+}
+
+static void pass_on(struct several *s)
+{
+	u32 i;
+
+	for (i = 0; i < 50; i++)
+		rounds(s);
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(s->bed->d.threads[i]->counters.tcp_handed_lost,
+				 0);
+}
+
+/* A program of instance 0 and one of instance 2 are connected by a port that instance 1 has, too.
+ * Nothing that they send goes by way of that one, where it could find no room. */
+static void several__nothing_is_lost_within_the_host(void **state)
+{
+	struct several *s = several_new();
+	struct homad *d = &s->bed->d;
+	struct homad_thread *t = s->bed->t;
+	struct homad_tcp_listener listener;
+	struct program *client, *server;
+	struct homad_stream *near, *far;
+
+	(void)state;
+	s->ops.rx_release = released;
+	homad_tcp_enter(t, d->steering->tcp[2]);
+	server = program(s->bed);
+	assert_int_equal(listen_by(s->bed, server, &listener), 0);
+	listener.tcp = d->steering->tcp[2];
+	homad_steering_listen(d->steering, &listener);
+	homad_steering_set(d->steering, PORT, 2, true, true);
+	homad_steering_set(d->steering, PORT, 1, true, false);
+	homad_steering_set(d->steering, 5000, 0, true, false);
+	homad_tcp_enter(t, d->steering->tcp[0]);
+	client = program(s->bed);
+	homad_scale_to(d, THREADS);
+	rounds(s);
+	homad_tcp_enter(t, d->steering->tcp[0]);
+	fill(s);
+	open_connection(s->bed, client, 5000);
+	pass_on(s);
+	near = homa_container_of(client->s.open.next, struct homad_stream, of);
+	assert_int_equal(near->conn.f.state, TAS_ESTABLISHED);
+	assert_int_equal(server->s.num_open, 1);
+	far = homa_container_of(server->s.open.next, struct homad_stream, of);
+	fill(s);
+	homad_tcp_enter(t, d->steering->tcp[0]);
+	tas_shut_send(&t->tcp->local, &near->conn);
+	pass_on(s);
+	assert_int_equal(far->conn.f.state, TAS_CLOSE_WAIT);
+	homad_scale_to(d, 1);
+	homad_session_close(t, &client->side->app);
+	homad_session_close(t, &server->side->app);
+	pass_on(s);
+	end(s->bed, client);
+	end(s->bed, server);
+	several_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +285,7 @@ int main(void)
 		cmocka_unit_test(several__home_is_the_instance),
 		cmocka_unit_test(several__ring_has_the_turn_of_a_port),
 		cmocka_unit_test(several__what_was_handed_comes_first),
+		cmocka_unit_test(several__nothing_is_lost_within_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,8 @@ struct homa_stream_end;
 #define HOMAD_TCP_MTU 9216u
 /* The number of buckets in which listeners that have ended are found by their port. */
 #define HOMAD_LEAVING 64u
+/* The byte of a TCP header that holds its flags. */
+#define HOMAD_TCP_FLAGS_AT 13u
 /* The most packets with which nic_tx() is called. */
 #define HOMAD_TCP_BATCH 64
 
@@ -229,9 +231,10 @@ bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port);
  *  packets. */
 int homad_tcp_tx(struct homad_thread *t, struct homad_port *port);
 
-/** homad_tcp_local_segment() - take in a segment that a connection of another instance has sent
+/** homad_tcp_local_segment() - take in a segment that a connection of the instance @from has sent
  *  within this host. */
-void homad_tcp_local_segment(struct homad_thread *t, const struct nic_rx *pkt);
+void homad_tcp_local_segment(struct homad_thread *t, const struct nic_rx *pkt,
+			     u32 from);
 
 /* ---- tcp_local.c ---- */
 

@@ -46,6 +46,13 @@ static u32 record_bytes(u32 length)
 	       RECORD_ALIGN * RECORD_ALIGN;
 }
 
+/* Returns the most bytes that the longest segment takes. Before the ring's end it may need a filler
+ * that is nearly as long. */
+static u32 longest(void)
+{
+	return 2 * record_bytes(HOMAD_HANDED_LONGEST);
+}
+
 /* Copies the bytes of @pkt, which may lie in pieces, to @to. */
 static void copy_all(const struct nic_rx *pkt, u8 *to)
 {
@@ -69,9 +76,11 @@ bool homad_handed_put(struct homad_handed *h, const struct homad_handing *with,
 	u32 at = h->tail & (h->bytes - 1), to_end = h->bytes - at;
 	u32 bytes = record_bytes(homa_min_u32(pkt->len, HOMAD_HANDED_LONGEST));
 	u32 filler = bytes > to_end ? to_end : 0;
+	u32 spare = with->outside ? longest() : 0;
 	struct record *r = (struct record *)(h->ring + at);
 
-	if (pkt->len > HOMAD_HANDED_LONGEST || bytes + filler > h->bytes - used)
+	if (pkt->len > HOMAD_HANDED_LONGEST ||
+	    bytes + filler + spare > h->bytes - used)
 		return false;
 	if (filler) {
 		/* A record's first fields always fit, because records are aligned. */
@@ -93,8 +102,7 @@ bool homad_handed_room(const struct homad_handed *h)
 {
 	u32 used = h->tail - __atomic_load_n(&h->head, __ATOMIC_ACQUIRE);
 
-	/* Before the ring's end it may need a filler that is nearly as long. */
-	return h->bytes - used >= 2 * record_bytes(HOMAD_HANDED_LONGEST);
+	return h->bytes - used >= longest();
 }
 
 /* ---- the thread that runs the instance ---- */

@@ -49,9 +49,14 @@ struct homad_handed {
  * Written by: the thread that hands over.
  * @port: index of the port that it came in by.
  * @asked: which instances have been asked about it, see tcp_steer.c.
+ * @from: index of the instance that sent it, if it stays within this host.
+ * @outside: it came from a device. Such segments leave room for the longest one of this host, so
+ *	that strangers who send many of them do not stop what programs of this host send each other.
  */
 struct homad_handing {
 	u32 port, asked;
+	u16 from;
+	bool outside;
 };
 
 /** homad_handed_new() - make a ring of @bytes bytes; NULL: no memory. free() frees it. */

@@ -152,7 +152,7 @@ HOMA_RARE static void hand_away(struct homad_thread *t, const struct tas_out *ou
 	}
 	memcpy(pkt.dst.ip, pair->local, sizeof(pair->local));
 	memcpy(pkt.src.ip, pair->remote, sizeof(pair->remote));
-	homad_tcp_steer_local(t, &pkt);
+	homad_tcp_steer_local(t, &pkt, pair, source);
 }
 
 static void hand_over(struct homad_thread *t, const struct tas_out *out)

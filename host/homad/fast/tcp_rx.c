@@ -133,7 +133,20 @@ void homad_tcp_segment(struct homad_thread *t, const struct homad_port *port,
 	take_in(t, &t->tcp->engine, &pair, pkt);
 }
 
-void homad_tcp_local_segment(struct homad_thread *t, const struct nic_rx *pkt)
+/* The other end of a connection that an application has opened has answered: its instance gets
+ * what the connection sends, whoever else has its port. */
+static void learn_peer(struct homad_tcp *tcp, const struct tas_pair *pair,
+		       u32 from)
+{
+	const struct tas_conn *conn = tas_known(&tcp->local, pair);
+	struct homad_stream *stream = conn ? conn->host : NULL;
+
+	if (stream)
+		stream->peer = (u8)(from + 1);
+}
+
+void homad_tcp_local_segment(struct homad_thread *t, const struct nic_rx *pkt,
+			     u32 from)
 {
 	struct tas_pair pair;
 
@@ -141,6 +154,8 @@ void homad_tcp_local_segment(struct homad_thread *t, const struct nic_rx *pkt)
 	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
 	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
 	t->tcp->counters.local_bytes += take_in(t, &t->tcp->local, &pair, pkt);
+	if (unlikely(((const u8 *)pkt->data)[HOMAD_TCP_FLAGS_AT] & TAS_SYN))
+		learn_peer(t->tcp, &pair, from);
 }
 
 int homad_tcp_part(struct homad_thread *t, int n, struct nic_rx *tcp, int *num)

@@ -15,7 +15,6 @@
  * are under way: they lie in its rings.
  */
 #include "fast.h"
-#include "homa_hash.h"
 #include "tcp_listener.h"
 #include "tcp_steer.h"
 
@@ -32,63 +31,56 @@ static bool runs(const struct homad_thread *t, u32 index)
 	return t->tcps >> index & 1;
 }
 
+static struct homad_port *port_of(const struct homad_thread *t,
+				  const struct homad_handing *with)
+{
+	return &t->d->ports[with->port];
+}
+
 /* The current instance takes a segment in. */
-static void take_in(struct homad_thread *t, const struct homad_port *port,
+static void take_in(struct homad_thread *t, const struct homad_handing *with,
 		    const struct nic_rx *pkt)
 {
-	if (likely(port->nic)) {
-		homad_tcp_segment(t, port, pkt);
+	if (likely(with->outside)) {
+		homad_tcp_segment(t, port_of(t, with), pkt);
 		return;
 	}
-	homad_tcp_local_segment(t, pkt);
+	homad_tcp_local_segment(t, pkt, with->from);
 	/* Many segments in a row must not need more resets than the engine keeps. */
 	homad_tcp_local_reset(t);
 }
 
-/* Returns the engine of an instance that has connections by @port. */
+/* Returns the engine of an instance that has connections of such segments. */
 static struct tas_engine *engine_for(struct homad_tcp *tcp,
-				     const struct homad_port *port)
+				     const struct homad_handing *with)
 {
-	return port->nic ? &tcp->engine : &tcp->local;
+	return with->outside ? &tcp->engine : &tcp->local;
+}
+
+/* Hands the segment to an instance of another thread. */
+static void hand(struct homad_thread *t, u32 index, struct homad_handing with,
+		 const struct nic_rx *pkt, u32 asked)
+{
+	with.asked = asked;
+	homad_tcp_hand(t, index, &with, pkt);
 }
 
 /* The segment is this instance's, whatever it makes of it. */
 static void give(struct homad_thread *t, u32 index,
-		 const struct homad_port *port, const struct nic_rx *pkt)
+		 const struct homad_handing *with, const struct nic_rx *pkt)
 {
 	if (!runs(t, index)) {
-		homad_tcp_hand(t, index, port, pkt, HOMAD_HANDED_FINAL);
+		hand(t, index, *with, pkt, HOMAD_HANDED_FINAL);
 		return;
 	}
 	homad_tcp_enter(t, t->steering->tcp[index]);
-	take_in(t, port, pkt);
-}
-
-static u32 hash_of(const struct homad_steering *steering,
-		   const struct tas_pair *pair)
-{
-	struct homa_siphash s =
-		homa_siphash_begin(steering->key[0], steering->key[1]);
-
-	homa_siphash_word(&s, homa_get_be64(pair->remote));
-	homa_siphash_word(&s, homa_get_be64(pair->remote + 8));
-	homa_siphash_word(&s, (u64)pair->remote_port << 16 | pair->local_port);
-	return (u32)homa_siphash_end(&s);
-}
-
-/* Returns the number of the bit of @bits, not 0, that @hash chooses. */
-static u32 choose(u32 bits, u32 hash)
-{
-	u32 skip = hash % (u32)__builtin_popcount(bits);
-
-	while (skip--)
-		bits &= bits - 1;
-	return (u32)__builtin_ctz(bits);
+	take_in(t, with, pkt);
 }
 
 /* Asks one after the other the instances that have the port; see above. */
-HOMA_RARE static void ask(struct homad_thread *t, const struct homad_port *port,
-			  const struct nic_rx *pkt, u32 asked)
+HOMA_RARE static void ask(struct homad_thread *t,
+			  const struct homad_handing *with,
+			  const struct nic_rx *pkt)
 {
 	const struct homad_steering *steering = t->steering;
 	struct tas_pair pair = {
@@ -99,44 +91,45 @@ HOMA_RARE static void ask(struct homad_thread *t, const struct homad_port *port,
 				     __ATOMIC_ACQUIRE);
 	u32 listens = __atomic_load_n(&steering->listens[pair.local_port],
 				      __ATOMIC_ACQUIRE);
-	u32 left, index, hash;
+	u32 left, index, hash, asked = with->asked;
 	bool last;
 
 	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
 	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
-	hash = hash_of(steering, &pair);
+	hash = homad_steering_hash(steering, &pair);
 	while ((left = claims & ~asked)) {
-		index = choose(left, hash);
+		index = homad_steering_choose(left, hash);
 		if (!runs(t, index)) {
-			homad_tcp_hand(t, index, port, pkt, asked);
+			hand(t, index, *with, pkt, asked);
 			return;
 		}
-		if (tas_knows(engine_for(steering->tcp[index], port), &pair)) {
-			give(t, index, port, pkt);
+		if (tas_knows(engine_for(steering->tcp[index], with), &pair)) {
+			give(t, index, with, pkt);
 			return;
 		}
 		asked |= 1u << index;
 	}
 	while ((left = listens & ~(asked >> NO_LISTENER))) {
-		index = choose(left, hash);
+		index = homad_steering_choose(left, hash);
 		if (!runs(t, index)) {
-			homad_tcp_hand(t, index, port, pkt, asked);
+			hand(t, index, *with, pkt, asked);
 			return;
 		}
 		last = !(left & (left - 1));
 		if (last ||
-		    tas_listens(engine_for(steering->tcp[index], port), &pair)) {
-			give(t, index, port, pkt);
+		    tas_listens(engine_for(steering->tcp[index], with), &pair)) {
+			give(t, index, with, pkt);
 			return;
 		}
 		asked |= 1u << (index + NO_LISTENER);
 	}
-	give(t, claims ? choose(claims, hash) : 0, port, pkt);
+	give(t, claims ? homad_steering_choose(claims, hash) : 0, with, pkt);
 }
 
 static void steer(struct homad_thread *t, const struct homad_port *port,
 		  const struct nic_rx *pkt)
 {
+	struct homad_handing with = { .port = port->index, .outside = true };
 	u32 claims = 0;
 
 	if (likely(nic_rx_here(pkt) >= TCP_PORTS))
@@ -144,9 +137,9 @@ static void steer(struct homad_thread *t, const struct homad_port *port,
 						 (const u8 *)pkt->data + 2)],
 					 __ATOMIC_ACQUIRE);
 	if (likely(!(claims & (claims - 1))))
-		give(t, claims ? (u32)__builtin_ctz(claims) : 0, port, pkt);
+		give(t, claims ? (u32)__builtin_ctz(claims) : 0, &with, pkt);
 	else
-		ask(t, port, pkt, 0);
+		ask(t, &with, pkt);
 }
 
 /* Takes the connections that have come to listeners of all instances of the thread. */
@@ -186,9 +179,9 @@ static int take(struct homad_thread *t, struct homad_handed *h)
 
 	while (n < TURN && (pkt = homad_handed_first(h, &with))) {
 		if (likely(with.asked == HOMAD_HANDED_FINAL))
-			take_in(t, &t->d->ports[with.port], pkt);
+			take_in(t, &with, pkt);
 		else
-			ask(t, &t->d->ports[with.port], pkt, with.asked);
+			ask(t, &with, pkt);
 		homad_tcp_enter(t, tcp);
 		homad_handed_drop(h);
 		n++;

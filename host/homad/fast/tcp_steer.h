@@ -57,20 +57,26 @@ void homad_steering_listen(struct homad_steering *steering,
 			   struct homad_tcp_listener *listener);
 void homad_steering_unlisten(struct homad_steering *steering,
 			     const struct homad_tcp_listener *listener);
-/** homad_steering_listens() - is there a listener, of whatever instance, for connections to @pair's
- *  local end? A thread asks. */
-bool homad_steering_listens(const struct homad_steering *steering,
-			    const struct tas_pair *pair);
+/** homad_steering_hash() - a keyed hash of both ends of @pair. homad_steering_choose() - the number
+ *  of the bit of @bits, not 0, that @hash chooses. */
+u32 homad_steering_hash(const struct homad_steering *steering,
+			const struct tas_pair *pair);
+u32 homad_steering_choose(u32 bits, u32 hash);
+/** homad_steering_listens() - a bit for each instance with a listener for connections to @pair's
+ *  local end. A thread asks. */
+u32 homad_steering_listens(const struct homad_steering *steering,
+			   const struct tas_pair *pair);
 /** homad_steering_room() - has each ring that @t puts segments into room for the longest? */
 bool homad_steering_room(const struct homad_thread *t);
-/** homad_tcp_steer_local() - give a segment that a connection of this host has sent, @pkt, to the
- *  instance that has the other end; its bytes may go away then. */
-void homad_tcp_steer_local(struct homad_thread *t, const struct nic_rx *pkt);
-/** homad_tcp_hand() - put a segment into the ring to the instance @index; @asked: see
- *  tcp_steer.c. */
+/** homad_tcp_steer_local() - give a segment that the stream @source of this host has sent, or NULL,
+ *  to the instance that has the other end. @pkt: the segment, whose bytes may go away then; @pair:
+ *  its ends, as seen from there. */
+void homad_tcp_steer_local(struct homad_thread *t, const struct nic_rx *pkt,
+			   const struct tas_pair *pair,
+			   const struct homad_stream *source);
+/** homad_tcp_hand() - put a segment into the ring to the instance @index. */
 void homad_tcp_hand(struct homad_thread *t, u32 index,
-		    const struct homad_port *port, const struct nic_rx *pkt,
-		    u32 asked);
+		    const struct homad_handing *with, const struct nic_rx *pkt);
 
 /* ---- tcp_steer.c ---- */
 

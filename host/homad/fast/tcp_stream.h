@@ -98,6 +98,9 @@ struct homad_stream {
 	bool accepted;
 	/* True if its peer is an application of this host. homad_tcp.local runs it then. */
 	bool local;
+	/* With @local: the number of the instance of TCP that has its peer, plus 1, if that has
+	 * answered and is not its own; else 0. */
+	u8 peer;
 	/* True if the end of its attachment resets the connection. */
 	bool resets;
 	/* True if the application writes no more while its limit holds bytes up to @tx_last. The

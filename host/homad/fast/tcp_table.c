@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include "fast.h"
+#include "homa_hash.h"
 #include "tcp_listener.h"
 #include "tcp_steer.h"
 
@@ -93,10 +94,32 @@ static bool is_at(const struct tas_listener *l, const u8 local[16])
 	return v4 && !memcmp(l->local, any_v4, sizeof(any_v4));
 }
 
-bool homad_steering_listens(const struct homad_steering *steering,
-			    const struct tas_pair *pair)
+u32 homad_steering_hash(const struct homad_steering *steering,
+			const struct tas_pair *pair)
+{
+	struct homa_siphash s =
+		homa_siphash_begin(steering->key[0], steering->key[1]);
+
+	homa_siphash_word(&s, homa_get_be64(pair->remote));
+	homa_siphash_word(&s, homa_get_be64(pair->remote + 8));
+	homa_siphash_word(&s, (u64)pair->remote_port << 16 | pair->local_port);
+	return (u32)homa_siphash_end(&s);
+}
+
+u32 homad_steering_choose(u32 bits, u32 hash)
+{
+	u32 skip = hash % (u32)__builtin_popcount(bits);
+
+	while (skip--)
+		bits &= bits - 1;
+	return (u32)__builtin_ctz(bits);
+}
+
+u32 homad_steering_listens(const struct homad_steering *steering,
+			   const struct tas_pair *pair)
 {
 	const struct homad_tcp_listener *listener;
+	u32 bits = 0;
 
 	listener = __atomic_load_n(&steering->listeners[pair->local_port],
 				   __ATOMIC_ACQUIRE);
@@ -104,8 +127,8 @@ bool homad_steering_listens(const struct homad_steering *steering,
 	     listener = __atomic_load_n(&listener->next_here, __ATOMIC_ACQUIRE))
 		if (!HOMA_READ_ONCE(listener->ended) &&
 		    is_at(&listener->l, pair->local))
-			return true;
-	return false;
+			bits |= 1u << listener->tcp->index;
+	return bits;
 }
 
 bool homad_steering_room(const struct homad_thread *t)
@@ -119,25 +142,52 @@ bool homad_steering_room(const struct homad_thread *t)
 }
 
 void homad_tcp_hand(struct homad_thread *t, u32 index,
-		    const struct homad_port *port, const struct nic_rx *pkt,
-		    u32 asked)
+		    const struct homad_handing *with, const struct nic_rx *pkt)
 {
-	struct homad_handing with = { .port = port->index, .asked = asked };
 	struct homad_handed *h = t->steering->tcp[index]->handed[t->index];
 
-	if (likely(homad_handed_put(h, &with, pkt)))
+	if (likely(homad_handed_put(h, with, pkt)))
 		t->counters.tcp_handed++;
 	else
 		t->counters.tcp_handed_lost++;
 }
 
-void homad_tcp_steer_local(struct homad_thread *t, const struct nic_rx *pkt)
+/* Returns the instance that gets a segment to @pair's local port. It sets @with->asked to 0 if that
+ * one has to ask the others, too. */
+static u32 owner_of(const struct homad_steering *steering,
+		    const struct tas_pair *pair, bool opens,
+		    struct homad_handing *with)
 {
-	u16 to = homa_get_be16((const u8 *)pkt->data + 2);
-	u32 claims = __atomic_load_n(&t->steering->claims[to], __ATOMIC_ACQUIRE);
+	u32 bits = opens ? homad_steering_listens(steering, pair) : 0;
 
+	if (bits)
+		return homad_steering_choose(bits, homad_steering_hash(steering,
+								       pair));
+	bits = __atomic_load_n(&steering->claims[pair->local_port],
+			       __ATOMIC_ACQUIRE);
+	if (bits & (bits - 1))
+		with->asked = 0;
+	return bits ? (u32)__builtin_ctz(bits) : 0;
+}
+
+void homad_tcp_steer_local(struct homad_thread *t, const struct nic_rx *pkt,
+			   const struct tas_pair *pair,
+			   const struct homad_stream *source)
+{
+	struct homad_handing with = {
+		.port = t->d->local->index,
+		.asked = HOMAD_HANDED_FINAL,
+		.from = (u16)t->tcp->index,
+	};
+	u8 flags = ((const u8 *)pkt->data)[HOMAD_TCP_FLAGS_AT];
+	u32 index;
+
+	if (likely(source && source->peer))
+		index = source->peer - 1u;
+	else
+		index = owner_of(t->steering, pair,
+				 (flags & (TAS_SYN | TAS_ACK)) == TAS_SYN, &with);
 	/* Also what is for another instance of this thread goes through the ring, as this one is at
 	 * work. */
-	homad_tcp_hand(t, claims ? (u32)__builtin_ctz(claims) : 0, t->d->local,
-		       pkt, claims & (claims - 1) ? 0 : HOMAD_HANDED_FINAL);
+	homad_tcp_hand(t, index, &with, pkt);
 }

@@ -17,7 +17,6 @@
  * than packets can be: of such a unit a full device loses the rest, which is sent again. */
 #define UNIT_SEGMENTS 16u
 #define SEQ_AT 4u
-#define FLAGS_AT 13u
 #define IPV4_HEADER 20u
 #define IPV6_HEADER 40u
 /* Bytes that a frame has on the cable beside its IP packet: Ethernet header, CRC, preamble, gap. */
@@ -114,9 +113,9 @@ static bool add(struct batch *b, const struct tas_out *out,
 		homa_put_be32(header + SEQ_AT,
 			      homa_get_be32(out->header + SEQ_AT) + offset);
 	if (offset + length < out->length)
-		header[FLAGS_AT] &= (u8)~(TAS_FIN | TAS_PSH);
+		header[HOMAD_TCP_FLAGS_AT] &= (u8)~(TAS_FIN | TAS_PSH);
 	if (offset)
-		header[FLAGS_AT] &= (u8)~TAS_CWR;
+		header[HOMAD_TCP_FLAGS_AT] &= (u8)~TAS_CWR;
 	name_ends(tcp, i, &out->pair);
 	tx->proto = NIC_TCP;
 	tx->ecn = out->ecn;
