@@ -12,6 +12,7 @@
 #include <time.h>
 #include "fast.h"
 #include "homa_seeds.h"
+#include "homad_tcp.h"
 #include "log.h"
 #include "netif.h"
 #include "privileges.h"
@@ -415,10 +416,19 @@ static int close_all(struct homad_thread *t, void *arg)
 	return 0;
 }
 
+/* Attachments, or streams that are to be reset. */
 static int still_closing(struct homad_thread *t, void *arg)
 {
+	const struct homad_tcp *first = t->tcp;
+	bool some = !homa_list_empty(&t->closing);
+
 	(void)arg;
-	return !homa_list_empty(&t->closing);
+	if (!first)
+		return some;
+	do
+		some |= !homa_list_empty(&t->tcp->resetting);
+	while (homad_tcp_another(t, first));
+	return some;
 }
 
 /* Closes all attachments, so that peers hear of the end and no RPC is left. */

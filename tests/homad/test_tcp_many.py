@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 
+import pytest
 from homad import BUILD, Host, Process, needs_homad, needs_root, two_hosts
 from netns import eventually
 from test_ops_tcp import flows, unmodified
@@ -141,8 +142,9 @@ def unread(host: Host) -> int:
     return sum(flow.get("recv_q") == len("unread") for flow in flows(host))
 
 
-def test_resets__all_peers_of_a_killed_program_hear() -> None:
-    """It had many connections with bytes that it had not read."""
+@pytest.mark.parametrize("ends", ["program", "homad"])
+def test_resets__all_peers_of_one_that_ends_hear(ends: str) -> None:
+    """There are many connections with bytes that nobody has read. homad ends in order."""
     count = 500
     with two_hosts(with_settings()) as (a, b):
         server = a.start([*unmodified(), sys.executable, "-c", DEAF, str(PORT), str(count)])
@@ -150,7 +152,10 @@ def test_resets__all_peers_of_a_killed_program_hear() -> None:
         client = b.start([sys.executable, "-c", RESET, a.v4, str(PORT), str(count)])
         assert server.line(60) == "all" and client.line(60) == "written"
         eventually(lambda: unread(a) == count, 60)
-        server.send_signal(signal.SIGKILL)
+        if ends == "program":
+            server.send_signal(signal.SIGKILL)
+        else:
+            a.homad.stop()
         assert client.line(90) == f"resets {count}"
 
 
