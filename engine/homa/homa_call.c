@@ -35,9 +35,9 @@ HOMA_RARE static void homa_within(const struct homa_ctx *ctx,
 	rpc->within = units <= 0xffffffff ? (u32)units : 0;
 }
 
-int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
-		  struct homa_link *link, const struct homa_send *send,
-		  struct homa_handle *handle, struct homa_rpc **out)
+HOMA_HOT int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
+			   struct homa_link *link, const struct homa_send *send,
+			   struct homa_handle *handle, struct homa_rpc **out)
 {
 	struct homa_engine *engine = ctx->engine;
 	struct homa_shard *shard;
@@ -117,8 +117,8 @@ static inline struct homa_rpc *homa_rpc_to_answer(struct homa_shard *shard,
 	return *err ? NULL : rpc;
 }
 
-int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
-		   u32 available, struct homa_rpc **out)
+HOMA_HOT int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle,
+			    u32 length, u32 available, struct homa_rpc **out)
 {
 	struct homa_shard *shard = homa_shard_at(ctx->engine, handle.hash);
 	struct homa_rpc *rpc;

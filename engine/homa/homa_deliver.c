@@ -86,8 +86,8 @@ void homa_rpc_deliver(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 /* ---- in one packet ---- */
 
-bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			   struct homa_rx_pkt *pkt)
+HOMA_HOT bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				    struct homa_rx_pkt *pkt)
 {
 	struct homa_rx_message *m = &pkt->message;
 	u8 which = HOMA_READ_ONCE(rpc->sock->deliver_whole);
@@ -130,7 +130,8 @@ bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		return true;
 	}
 	m->kind = HOMA_EV_RESPONSE;
-	rpc->state = HOMA_RPC_READY;
-	homa_rpc_end(ctx, rpc);
+	homa_peer_add_ack(ctx, rpc);
+	homa_count(ctx, HOMA_M_responses_taken, 1);
+	homa_rpc_over(ctx, rpc);
 	return true;
 }

@@ -354,9 +354,9 @@ struct homa_send {
  * max_rpcs or the owner's share is reached), -EDQUOT (the owner has as many peers as he may
  * and all are in use), -ESHUTDOWN (the socket closes).
  */
-int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
-		  struct homa_link *link, const struct homa_send *send,
-		  struct homa_handle *handle, struct homa_rpc **rpc);
+HOMA_HOT int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
+			   struct homa_link *link, const struct homa_send *send,
+			   struct homa_handle *handle, struct homa_rpc **rpc);
 /**
  * homa_rpc_reply() - send the response to a taken request
  * @length: length of the response, in bytes.
@@ -365,8 +365,8 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
  * Returns 0, also if the RPC has ended meanwhile: then nothing is sent and *@rpc is NULL.
  * Error: -EINVAL (it was replied to already, or is no taken request).
  */
-int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
-		   u32 available, struct homa_rpc **rpc);
+HOMA_HOT int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle,
+			    u32 length, u32 available, struct homa_rpc **rpc);
 /**
  * homa_rpc_reject() - the application will not answer a taken request
  * @error: an errno, 1 to HOMA_MAX_ERRNO, which the client's application hears.
@@ -404,6 +404,9 @@ bool homa_rpc_lookup(struct homa_ctx *ctx, u64 id, struct homa_handle *handle);
 /** homa_rx() - take @n packets that came on @link, and say what the host shall do with each. */
 void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
 	     struct homa_rx_pkt *pkts, u32 n);
+/** homa_rx_alone() - does the same for one packet. */
+HOMA_HOT void homa_rx_alone(struct homa_ctx *ctx, struct homa_link *link,
+			    struct homa_rx_pkt *pkt);
 /** homa_rx_copied() - the host has copied the payload of a HOMA_RX_DATA packet; its RPC is held
  *  no longer. */
 void homa_rx_copied(struct homa_ctx *ctx, struct homa_rx_pkt *pkt);
@@ -415,7 +418,7 @@ u32 homa_rx_place(const struct homa_rpc *rpc, u32 offset, u32 *contiguous);
 bool homa_rx_placed(const struct homa_rpc *rpc);
 /** homa_rx_flush() - make grants and queue control packets; the host calls this after each
  *  batch of packets. */
-void homa_rx_flush(struct homa_ctx *ctx);
+HOMA_HOT void homa_rx_flush(struct homa_ctx *ctx);
 /** homa_say() - send a control packet about no RPC, for hosts that ask each other
  * something. A RESEND asks for 0 bytes; other types must be the common header alone. */
 void homa_say(struct homa_ctx *ctx, struct homa_link *link,
@@ -454,7 +457,8 @@ u32 homa_tx_segment(const struct homa_tx_desc *desc, u32 skip, void *hdr);
  * -HOMA_EHOSTUNREACH: the peer's address is not resolved yet, and the receiver's RESEND will
  * ask for these bytes later. A host that sent the first ones of several segments moves
  * @desc->offset on and makes @desc->length shorter before. */
-void homa_tx_done(struct homa_ctx *ctx, struct homa_tx_desc *desc, int err);
+HOMA_HOT void homa_tx_done(struct homa_ctx *ctx, struct homa_tx_desc *desc,
+			   int err);
 
 /* ---- events ---- */
 

@@ -6,7 +6,7 @@
  */
 #include "homa_impl.h"
 
-static void homa_hungry_feed(struct homa_ctx *ctx)
+static HOMA_RARE void homa_hungry_feed(struct homa_ctx *ctx)
 {
 	struct homa_sock *sock = ctx->hungry;
 
@@ -15,7 +15,7 @@ static void homa_hungry_feed(struct homa_ctx *ctx)
 	homa_sock_put(sock);
 }
 
-void homa_rx_flush(struct homa_ctx *ctx)
+HOMA_HOT void homa_rx_flush(struct homa_ctx *ctx)
 {
 	struct homa_link *link;
 

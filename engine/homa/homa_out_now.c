@@ -18,8 +18,8 @@ HOMA_RARE void homa_tx_left(const struct homa_ctx *ctx,
 
 /* Counts the packet of @out on the link's clock, if it may go now. Without the lock: it may not
  * if somebody else counts one at the same moment. */
-static bool homa_out_claim(struct homa_link *link, const struct homa_rpc *rpc,
-			   u64 now)
+static HOMA_HOT bool homa_out_claim(struct homa_link *link,
+				    const struct homa_rpc *rpc, u64 now)
 {
 	const struct homa_sched *sched = &link->sched;
 
@@ -52,8 +52,8 @@ static HOMA_RARE bool homa_out_claim_locked(struct homa_link *link,
 }
 
 /* Writes the DATA header of the message's only packet. */
-static void homa_out_only_header(const struct homa_ctx *ctx,
-				 struct homa_rpc *rpc, u8 *hdr)
+static HOMA_HOT void homa_out_only_header(const struct homa_ctx *ctx,
+					  struct homa_rpc *rpc, u8 *hdr)
 {
 	struct homa_wire_data *w = (struct homa_wire_data *)hdr;
 	const bool asks = homa_rpc_is_client(rpc);

@@ -265,8 +265,8 @@ out:
  * eviction: whoever evicts counts first and frees after a grace period, in which we are, or
  * there is only one thread.
  */
-static struct homa_peer **homa_peer_seen(struct homa_ctx *ctx,
-					 const struct homa_addr *addr)
+static inline struct homa_peer **homa_peer_seen(struct homa_ctx *ctx,
+						const struct homa_addr *addr)
 {
 	u32 epoch = HOMA_READ_ONCE(ctx->engine->peers_epoch);
 

@@ -46,15 +46,19 @@ static u32 homa_rpc_hash_of(const struct homa_list *node)
 }
 
 /* The nodes belong to nothing, see homa_ctx_give_rpc(). */
-static void homa_rpc_reset(struct homa_rpc *rpc)
+static HOMA_HOT void homa_rpc_reset(struct homa_rpc *rpc)
 {
 	homa_ranges_init(&rpc->ranges);
 	/* The bytes of out.hdr are valid only if out.active says so. */
 	memset((u8 *)&rpc->in + offsetof(struct homa_grantee, length), 0,
 	       sizeof(rpc->in) - offsetof(struct homa_grantee, length));
+	/* The kernel's compiler makes a loop of a longer one. */
 	memset((u8 *)&rpc->out + offsetof(struct homa_out, sent_at), 0,
-	       offsetof(struct homa_out, hdr) -
+	       offsetof(struct homa_out, available) -
 		       offsetof(struct homa_out, sent_at));
+	memset((u8 *)&rpc->out + offsetof(struct homa_out, available), 0,
+	       offsetof(struct homa_out, hdr) -
+		       offsetof(struct homa_out, available));
 	rpc->in.birth = 0;
 	rpc->state = HOMA_RPC_NEW;
 	rpc->event_next = NULL;

@@ -305,6 +305,8 @@ static inline void homa_rpc_note_sleep(const struct homa_ctx *ctx,
 
 /* Removes the RPC from every structure, so that it is dead; shard locked. */
 void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* Does the same where RPCs usually end. */
+HOMA_HOT void homa_rpc_over(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* Ends a client's RPC with the positive errno @error, which its application gets; shard
  * locked. */
 void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error);

@@ -21,7 +21,7 @@ HOMA_HOT void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
 }
 
-void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
+HOMA_HOT void homa_rpc_over(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_engine *engine = ctx->engine;
 	struct homa_sock *sock = rpc->sock;
@@ -43,13 +43,20 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_table_del(&rpc->shard->rpcs, &rpc->hash);
 	homa_lock(&sock->lock);
 	homa_list_del(&rpc->sock_rpcs);
-	homa_rpc_unqueue(rpc);
+	if (unlikely(homa_heap_linked(&rpc->in.node) ||
+		     homa_list_linked(&rpc->holding)))
+		homa_rpc_unqueue(rpc);
 	homa_unlock(&sock->lock);
 	homa_counter_add(&engine->num_rpcs, (u64)-1);
 	homa_owner_end(rpc);
 	if (!homa_rpc_is_client(rpc))
 		homa_counter_add32(&rpc->peer->server_rpcs, (u32)-1);
 	homa_rpc_put(ctx, rpc);
+}
+
+void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	homa_rpc_over(ctx, rpc);
 }
 
 void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error)

@@ -39,8 +39,9 @@ static void homa_rx_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 /* Begins an incoming message of @length bytes, of which @granted may come; false: it is too
  * long. */
-static bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
-			  struct homa_rpc *rpc, u32 length, u32 granted)
+static HOMA_HOT bool homa_rx_begin(struct homa_ctx *ctx,
+				   const struct homa_rx_in *in,
+				   struct homa_rpc *rpc, u32 length, u32 granted)
 {
 	if (length > ctx->engine->params.max_message_length)
 		return false;
@@ -110,11 +111,11 @@ static void homa_rx_arm(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 /* Makes the RPC of a request that is new here. NULL: it does not begin, and @pkt has its
  * verdict. */
-static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
-					const struct homa_rx_in *in,
-					struct homa_rx_pkt *pkt,
-					const struct homa_hdr *hdr,
-					bool retransmit)
+static HOMA_HOT struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
+						 const struct homa_rx_in *in,
+						 struct homa_rx_pkt *pkt,
+						 const struct homa_hdr *hdr,
+						 bool retransmit)
 {
 	u64 id = hdr->sender_id ^ 1;
 	struct homa_sock *sock;
@@ -262,11 +263,9 @@ static HOMA_HOT struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
 }
 
 /* Finds the RPC of a DATA or START_MSG, and makes it ready to take bytes. */
-static inline struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
-						const struct homa_rx_in *in,
-						struct homa_rx_pkt *pkt,
-						const struct homa_packet *p,
-						u32 length)
+static inline HOMA_HOT struct homa_rpc *
+homa_rx_incoming(struct homa_ctx *ctx, const struct homa_rx_in *in,
+		 struct homa_rx_pkt *pkt, const struct homa_packet *p, u32 length)
 {
 	struct homa_rpc *rpc = ctx->rx_rpc;
 
@@ -324,8 +323,9 @@ static void homa_rx_wishes(const struct homa_ctx *ctx, struct homa_rpc *rpc,
 		rpc->out.may_reject = 1;
 }
 
-static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
-			 struct homa_rx_pkt *pkt, const struct homa_packet *p)
+static HOMA_HOT void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
+				  struct homa_rx_pkt *pkt,
+				  const struct homa_packet *p)
 {
 	const struct homa_data *d = &p->data;
 	u32 end = d->offset + d->payload_len;
@@ -391,8 +391,9 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 	pkt->whole = rpc->in.received == rpc->in.length;
 }
 
-static void homa_rx_start(struct homa_ctx *ctx, struct homa_rx_in *in,
-			  struct homa_rx_pkt *pkt, const struct homa_packet *p)
+static HOMA_RARE void homa_rx_start(struct homa_ctx *ctx, struct homa_rx_in *in,
+				    struct homa_rx_pkt *pkt,
+				    const struct homa_packet *p)
 {
 	struct homa_rpc *rpc;
 
@@ -408,8 +409,8 @@ static void homa_rx_start(struct homa_ctx *ctx, struct homa_rx_in *in,
 /* ---- the batch ---- */
 
 /* Decodes and checks one packet; false: the packet has its verdict. */
-static bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
-			   struct homa_packet *p)
+static HOMA_HOT bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
+				    struct homa_packet *p)
 {
 	int err = homa_packet_decode(p, pkt->data, pkt->len);
 
@@ -497,8 +498,8 @@ static inline void homa_rx_look_up(struct homa_ctx *ctx, struct homa_rx_in *in,
 }
 
 /* Takes one packet; the locked shard in @in may be another one afterwards. */
-static void homa_rx_one(struct homa_ctx *ctx, struct homa_rx_in *in,
-			struct homa_rx_pkt *pkt)
+static HOMA_HOT void homa_rx_one(struct homa_ctx *ctx, struct homa_rx_in *in,
+				 struct homa_rx_pkt *pkt)
 {
 	struct homa_packet p HOMA_NOINIT;
 
@@ -520,10 +521,37 @@ static void homa_rx_one(struct homa_ctx *ctx, struct homa_rx_in *in,
 		homa_rx_control(ctx, in, pkt, &p);
 }
 
+/* Does the same for one of several packets: where homa_rx_one() is inlined, this is a function. */
+static void homa_rx_next(struct homa_ctx *ctx, struct homa_rx_in *in,
+			 struct homa_rx_pkt *pkt)
+{
+	homa_rx_one(ctx, in, pkt);
+}
+
 static bool homa_rx_is_ack(const struct homa_rx_pkt *pkt)
 {
 	return pkt->len >= HOMA_COMMON_HDR &&
 	       homa_peek_type(pkt->data) == HOMA_ACK;
+}
+
+/* Ends a call that has taken in packets of @link. */
+static inline void homa_rx_over(struct homa_ctx *ctx, struct homa_rx_in *in)
+{
+	homa_rx_unlock(ctx, in);
+	if (unlikely(ctx->now >= HOMA_READ_ONCE(ctx->engine->maintain_at)))
+		homa_maintain(ctx, in->link);
+}
+
+HOMA_HOT void homa_rx_alone(struct homa_ctx *ctx, struct homa_link *link,
+			    struct homa_rx_pkt *pkt)
+{
+	struct homa_rx_in in HOMA_NOINIT;
+
+	in.link = link;
+	in.shard = NULL;
+	homa_count(ctx, HOMA_M_rx_packets, 1);
+	homa_rx_one(ctx, &in, pkt);
+	homa_rx_over(ctx, &in);
 }
 
 void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
@@ -538,14 +566,12 @@ void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
 	homa_count(ctx, HOMA_M_rx_packets, n);
 	for (i = 0; i < n && n > 1; i++) {
 		if (homa_rx_is_ack(&pkts[i])) {
-			homa_rx_one(ctx, &in, &pkts[i]);
+			homa_rx_next(ctx, &in, &pkts[i]);
 			acks = true;
 		}
 	}
 	for (i = 0; i < n; i++)
 		if (!acks || !homa_rx_is_ack(&pkts[i]))
-			homa_rx_one(ctx, &in, &pkts[i]);
-	homa_rx_unlock(ctx, &in);
-	if (unlikely(ctx->now >= HOMA_READ_ONCE(ctx->engine->maintain_at)))
-		homa_maintain(ctx, link);
+			homa_rx_next(ctx, &in, &pkts[i]);
+	homa_rx_over(ctx, &in);
 }

@@ -33,8 +33,8 @@ void homa_rx_owed(struct homa_ctx *ctx);
 
 /* homa_deliver.c: delivers @rpc's message if all of it is in @pkt and it may be delivered at
  * once; false: it goes the usual way. */
-bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			   struct homa_rx_pkt *pkt);
+HOMA_HOT bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				    struct homa_rx_pkt *pkt);
 
 /* homa_rx_ctrl.c */
 /* Makes room for an answer to a packet about an RPC that does not exist here. */

@@ -401,7 +401,7 @@ void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
 	if (rpc && rpc->state == HOMA_RPC_OUTGOING && rpc->sport == server_port) {
 		HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 		homa_ack_came(ctx, rpc);
-		homa_rpc_kill(ctx, rpc);
+		homa_rpc_over(ctx, rpc);
 	}
 	homa_unlock(&shard->lock);
 }

@@ -5,7 +5,8 @@
  */
 #include "homa_impl.h"
 
-void homa_tx_done(struct homa_ctx *ctx, struct homa_tx_desc *desc, int err)
+HOMA_HOT void homa_tx_done(struct homa_ctx *ctx, struct homa_tx_desc *desc,
+			   int err)
 {
 	struct homa_rpc *rpc = desc->rpc;
 

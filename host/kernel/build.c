@@ -83,8 +83,9 @@ static void homak_tx_udp(struct sk_buff *skb, const struct homak_route *route,
 }
 
 /* Writes the IP header but for lengths and checksum, which ip_local_out() fills in. */
-static void homak_tx_ip(struct sk_buff *skb, const struct homak_route *route,
-			u8 tos, u32 hash)
+static HOMAK_HOT void homak_tx_ip(struct sk_buff *skb,
+				  const struct homak_route *route, u8 tos,
+				  u32 hash)
 {
 	if (homak_route_v4(route)) {
 		struct iphdr *ip = __skb_push(skb, sizeof(*ip));
@@ -98,6 +99,14 @@ static void homak_tx_ip(struct sk_buff *skb, const struct homak_route *route,
 		ip6_flow_hdr(ip, tos, htonl(hash >> 12));
 	}
 	skb_reset_network_header(skb);
+}
+
+/* Has @skb belong to the socket that sends it. */
+static HOMAK_HOT void homak_tx_owned(struct sk_buff *skb, struct sock *sk)
+{
+	skb_set_owner_w(skb, sk);
+	skb->priority = READ_ONCE(sk->sk_priority);
+	skb->mark = READ_ONCE(sk->sk_mark);
 }
 
 /* Appends Homa header and payload to @skb; @small: bytes of the message to be copied, or
@@ -171,11 +180,36 @@ struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 			homak_tx_udp(skb, route, desc->dst.encap);
 	}
 	homak_tx_ip(skb, route, homak_tx_tos(cpu->hnet, desc), hash);
-	if (piece->sk) {
-		skb_set_owner_w(skb, piece->sk);
-		skb->priority = READ_ONCE(piece->sk->sk_priority);
-		skb->mark = READ_ONCE(piece->sk->sk_mark);
-	}
+	if (piece->sk)
+		homak_tx_owned(skb, piece->sk);
+	__skb_set_sw_hash(skb, hash, true);
+	skb_dst_set_noref(skb, dst);
+	return skb;
+}
+
+HOMAK_HOT struct sk_buff *homak_tx_build_short(struct homak_cpu *cpu,
+					       const struct homak_tx_piece *piece,
+					       const u8 *bytes)
+{
+	const struct homa_tx_desc *desc = piece->desc;
+	const struct homak_route *route = piece->route;
+	struct dst_entry *dst = piece->dst;
+	u32 hash = homak_tx_hash(desc);
+	u32 length = desc->length;
+	struct sk_buff *skb;
+	u8 *hdr;
+
+	skb = homak_tx_alloc(LL_RESERVED_SPACE(dst->dev) + dst->header_len +
+				     route->ip_len,
+			     HOMA_DATA_HDR + length + dst->trailer_len);
+	if (unlikely(!skb))
+		return NULL;
+	hdr = __skb_put(skb, HOMA_DATA_HDR + length);
+	memcpy(hdr, desc->hdr, HOMA_DATA_HDR);
+	memcpy(hdr + HOMA_DATA_HDR, bytes, length);
+	skb_reset_transport_header(skb);
+	homak_tx_ip(skb, route, homak_tx_tos(cpu->hnet, desc), hash);
+	homak_tx_owned(skb, piece->sk);
 	__skb_set_sw_hash(skb, hash, true);
 	skb_dst_set_noref(skb, dst);
 	return skb;

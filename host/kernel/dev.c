@@ -262,9 +262,11 @@ struct homak_dev *homak_dev_get(struct homak_net *hnet, struct net_device *dev)
 	return homak_dev_attach(hnet, dev);
 }
 
-struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
-				const struct homa_addr *to, u32 *mtu,
-				struct in6_addr *local, struct homak_route **way)
+HOMAK_HOT struct homak_dev *homak_dev_out(struct homak_cpu *cpu,
+					  struct homak_sock *hsk,
+					  const struct homa_addr *to, u32 *mtu,
+					  struct in6_addr *local,
+					  struct homak_route **way)
 {
 	struct homak_route *route = NULL;
 	struct homak_dev *hdev;

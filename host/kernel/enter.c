@@ -110,7 +110,7 @@ none:
 }
 
 /* Frees the objects that nothing refers to any more. */
-static void homak_reap(struct homak_cpu *cpu)
+static HOMAK_HOT void homak_reap(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
 	struct homa_peer *peer;
@@ -170,7 +170,7 @@ static noinline struct homak_cpu *homak_enter_paused(struct homak_net *hnet)
 	return cpu;
 }
 
-struct homak_cpu *homak_enter_wait(struct homak_net *hnet)
+HOMAK_HOT struct homak_cpu *homak_enter_wait(struct homak_net *hnet)
 {
 	struct homak_cpu *cpu = homak_enter(hnet);
 

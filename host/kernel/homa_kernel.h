@@ -292,7 +292,7 @@ void homak_refill(struct homak_cpu *cpu);
 void homak_leave(struct homak_cpu *cpu);
 /** homak_enter_wait() - does the same as homak_enter(), but sleeps while the namespace is
  *  paused. */
-struct homak_cpu *homak_enter_wait(struct homak_net *hnet);
+HOMAK_HOT struct homak_cpu *homak_enter_wait(struct homak_net *hnet);
 
 /**
  * homak_host_count_at() - adds @n to a counter; for callers that have not entered the
@@ -376,9 +376,11 @@ struct homak_dev *homak_dev_get(struct homak_net *hnet, struct net_device *dev);
  * and writes the path's @mtu and our address to @local. RCU read side, bottom halves off.
  * Errors are returned as ERR_PTR, -ENETUNREACH for one. @way: out, for homak_xmit_now().
  */
-struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
-				const struct homa_addr *dst, u32 *mtu,
-				struct in6_addr *local, struct homak_route **way);
+HOMAK_HOT struct homak_dev *homak_dev_out(struct homak_cpu *cpu,
+					  struct homak_sock *hsk,
+					  const struct homa_addr *dst, u32 *mtu,
+					  struct in6_addr *local,
+					  struct homak_route **way);
 #define HOMAK_DEV_LINK ALIGN(sizeof(struct homak_dev), 64)
 /** homak_dev_own() - returns the link of @hdev's own: what is sent by it is paced for @hdev's
  *  device, and only @hdev pulls from it. */

@@ -78,7 +78,8 @@ homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
 /** homak_tx_out() - does what ip_local_out() or ip6_local_out() does, by a shorter way if
  *  possible; @skb has no IP options and is no longer than the path's MTU, or GSO.
  *  neigh_xmit.c */
-int homak_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4);
+HOMAK_HOT int homak_tx_out(struct net *net, struct sock *sk,
+			   struct sk_buff *skb, bool v4);
 
 /* How several segments go in one skb; see gso.c. */
 enum homak_gso_form {
@@ -168,7 +169,7 @@ struct homak_tx_piece {
 
 /* Allocates an skb with @room bytes for headers and @size for what follows. Bottom halves
  * are off. */
-static inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
+static __always_inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
 {
 	u32 total = SKB_DATA_ALIGN(room + size) +
 		    SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
@@ -195,6 +196,11 @@ static inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
  *  -EMSGSIZE if it has to be tried with fewer segments. */
 struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 			       const struct homak_tx_piece *piece);
+/** homak_tx_build_short() - makes the skb of a native message that is one packet, and whose @bytes
+ *  are few. Of @piece only the socket and the way count. NULL: there is no memory. */
+HOMAK_HOT struct sk_buff *homak_tx_build_short(struct homak_cpu *cpu,
+					       const struct homak_tx_piece *piece,
+					       const u8 *bytes);
 /**
  * homak_msg_sock() - returns the socket of the message, which stays as long as the message
  * does.
@@ -202,7 +208,7 @@ struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 struct sock *homak_msg_sock(const struct homak_msg *msg);
 /** homak_msg_small() - returns the message's bytes, of which there are @end, if its packets
  *  are to be copies of them; else NULL. */
-const u8 *homak_msg_small(const struct homak_msg *msg, u32 end);
+HOMAK_HOT const u8 *homak_msg_small(const struct homak_msg *msg, u32 end);
 
 /* The most bytes that are copied: that costs less than a reference to their page. */
 #define HOMAK_TX_COPY 256u

@@ -247,7 +247,8 @@ void homak_msgs_exit(void)
 
 /* Charges the message to the socket. False: the socket has so many bytes of messages that the
  * kernel's counters, which are ints, might overflow. */
-static bool homak_msg_charge(struct homak_msg *msg, struct homak_sock *hsk)
+static HOMAK_HOT bool homak_msg_charge(struct homak_msg *msg,
+				       struct homak_sock *hsk)
 {
 	struct sock *sk = (struct sock *)hsk;
 
@@ -508,7 +509,7 @@ int homak_msg_to_skb(const struct homak_msg *msg, struct sk_buff *skb,
 	return 0;
 }
 
-const u8 *homak_msg_small(const struct homak_msg *msg, u32 end)
+HOMAK_HOT const u8 *homak_msg_small(const struct homak_msg *msg, u32 end)
 {
 	return msg->shift || end > READ_ONCE(msg->filled) ? NULL : msg->small;
 }

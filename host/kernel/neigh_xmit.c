@@ -126,7 +126,8 @@ static int homak_out_v6(struct net *net, struct sock *sk, struct sk_buff *skb)
 	return err == 1 ? homak_out_finish_v6(net, sk, skb) : err;
 }
 
-int homak_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4)
+HOMAK_HOT int homak_tx_out(struct net *net, struct sock *sk,
+			   struct sk_buff *skb, bool v4)
 {
 	struct dst_entry *dst = skb_dst(skb);
 	struct iphdr *ip;

@@ -65,8 +65,10 @@ static void homak_whole_trace(const struct homa_rx_message *m)
 
 /* Hands a message to a thread that waits, or keeps it for later ones. Returns true if
  * threads in poll() have to be told. */
-static bool homak_whole_place(struct homak_cpu *cpu, struct homak_sock *hsk,
-			      struct homa_sock *engine_sock, struct sk_buff *skb)
+static HOMAK_HOT bool homak_whole_place(struct homak_cpu *cpu,
+					struct homak_sock *hsk,
+					struct homa_sock *engine_sock,
+					struct sk_buff *skb)
 {
 	struct homak_waiter *waiter = homak_waiter_pick(hsk);
 

@@ -53,10 +53,9 @@ homak_policy_search(struct homak_cpu *cpu, const struct homa_addr *src,
 }
 
 /* Returns the socket that the packet is for; NULL: there is none. */
-static struct sock *homak_policy_sock(struct homak_cpu *cpu,
-				      const struct homa_addr *src,
-				      const struct homa_wire_common *hdr,
-				      bool *searched)
+static HOMAK_HOT struct sock *
+homak_policy_sock(struct homak_cpu *cpu, const struct homa_addr *src,
+		  const struct homa_wire_common *hdr, bool *searched)
 {
 	struct homa_sock *engine_sock =
 		homa_sock_at(&cpu->ctx, homa_get_be16(&hdr->dport));

@@ -228,7 +228,8 @@ static int homak_read(struct homak_sock *hsk, struct homak_rpc *krpc,
 
 /* ---- pages and messages back ---- */
 
-static int homak_return_pages(struct homak_sock *hsk, const u32 *pages, u32 num)
+static HOMAK_HOT int homak_return_pages(struct homak_sock *hsk,
+					const u32 *pages, u32 num)
 {
 	struct homak_cpu *cpu;
 	int rc;

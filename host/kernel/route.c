@@ -74,8 +74,8 @@ static u32 homak_route_slot(const struct homak_route_key *key)
 	return mix >> (64 - HOMAK_ROUTE_BITS);
 }
 
-static bool homak_route_same(const struct homak_route_key *a,
-			     const struct homak_route_key *b)
+static __always_inline bool homak_route_same(const struct homak_route_key *a,
+					     const struct homak_route_key *b)
 {
 	return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) |
 		 (a->w[2] ^ b->w[2]) | (a->w[3] ^ b->w[3]) | (a->w[4] ^ b->w[4]) |

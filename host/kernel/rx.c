@@ -20,7 +20,6 @@
 #include <net/icmp.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
-#include <net/protocol.h>
 #include <net/route.h>
 
 #include "homa_codec.h"
@@ -50,6 +49,8 @@ struct homak_ends {
 	/* The address of ours that it came to, an IPv4 address in IPv6's mapped form. If it
 	 * is all 0, routing chooses the address that we answer from. */
 	struct in6_addr local;
+	/* True if it is a packet of IPv4. */
+	bool v4;
 };
 
 /*
@@ -63,7 +64,6 @@ struct homak_ends {
  * @batch: first buffer of a batch of GRO; it still looks like a batch if there are clones
  *	of it.
  * @ends: the two ends of all of its packets.
- * @v4: all of its packets are IPv4's.
  * @looked_up: routing was asked about the buffer, and the flow was not learned yet.
  */
 struct homak_skb_in {
@@ -74,7 +74,6 @@ struct homak_skb_in {
 	struct sk_buff *refused;
 	struct homak_ends ends;
 	const struct sk_buff *batch;
-	bool v4;
 	bool looked_up;
 };
 
@@ -85,9 +84,9 @@ static bool homak_rx_is_v4(const struct sk_buff *skb)
 	return ip_hdr(skb)->version == 4;
 }
 
-static u8 homak_rx_prio(const struct homak_skb_in *in, const struct sk_buff *skb)
+static u8 homak_rx_prio(const struct sk_buff *skb, bool v4)
 {
-	if (likely(in->v4))
+	if (likely(v4))
 		return ip_hdr(skb)->tos >> 5;
 	return ipv6_get_dsfield(ipv6_hdr(skb)) >> 5;
 }
@@ -102,27 +101,27 @@ static bool homak_rx_is_host_v6(const struct in6_addr *addr)
 
 /* Reads the sender's address and our own; false: the packet is not from one host to us
  * alone. (Routing has checked the senders of IPv4.) */
-static bool homak_rx_addresses(struct homak_skb_in *in,
+static bool homak_rx_addresses(struct homak_ends *ends,
 			       const struct sk_buff *skb, u16 encap)
 {
 	if (skb->pkt_type != PACKET_HOST)
 		return false;
-	in->v4 = homak_rx_is_v4(skb);
-	if (likely(in->v4)) {
+	ends->v4 = homak_rx_is_v4(skb);
+	if (likely(ends->v4)) {
 		const struct rtable *rt = skb_rtable(skb);
 
 		if (rt && (rt->rt_flags & (RTCF_BROADCAST | RTCF_MULTICAST)))
 			return false;
-		homak_addr_v4(&in->ends.src, ip_hdr(skb)->saddr, encap);
-		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &in->ends.local);
+		homak_addr_v4(&ends->src, ip_hdr(skb)->saddr, encap);
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &ends->local);
 		return true;
 	}
 	if (!homak_rx_is_host_v6(&ipv6_hdr(skb)->saddr) ||
 	    !homak_rx_is_host_v6(&ipv6_hdr(skb)->daddr))
 		return false;
-	homak_addr_v6_at(&in->ends.src, &ipv6_hdr(skb)->saddr, encap,
+	homak_addr_v6_at(&ends->src, &ipv6_hdr(skb)->saddr, encap,
 			 inet6_iif(skb));
-	in->ends.local = ipv6_hdr(skb)->daddr;
+	ends->local = ipv6_hdr(skb)->daddr;
 	return true;
 }
 
@@ -235,7 +234,7 @@ static bool homak_rx_next(struct homak_skb_in *in, struct homak_cpu *cpu,
 			}
 		}
 		pkt->src = &in->ends.src;
-		pkt->prio = homak_rx_prio(in, skb);
+		pkt->prio = homak_rx_prio(skb, in->ends.v4);
 		if (ok)
 			ok = in->segments == 1 ?
 				     homak_rx_plain(skb, slot, pkt) :
@@ -302,17 +301,17 @@ static HOMAK_HOT void homak_rx_detach(struct sk_buff *skb)
 	skb->dev = NULL;
 }
 
-static HOMAK_HOT void homak_rx_verdict(struct homak_skb_in *in,
-				       struct homak_cpu *cpu,
-				       struct homak_dev *hdev,
-				       struct sk_buff *skb, u32 at,
-				       struct homa_rx_pkt *pkt)
+/* Did the packet mean something to the engine, so that its flow is worth remembering? */
+static bool homak_rx_meant(const struct homa_rx_pkt *pkt)
 {
-	if (in->looked_up &&
-	    (homak_rx_has_data(pkt) || pkt->verdict == HOMA_RX_CONTROL)) {
-		in->looked_up = false;
-		homak_flow_learn(in->hnet, hdev, skb);
-	}
+	return homak_rx_has_data(pkt) || pkt->verdict == HOMA_RX_CONTROL;
+}
+
+/* Does with the buffer what the engine says. Returns true if the caller has to answer it by
+ * ICMP, and free it, when it has left the engine. */
+static HOMAK_HOT bool homak_rx_verdict(struct homak_cpu *cpu, struct sk_buff *skb,
+				       u32 at, struct homa_rx_pkt *pkt)
+{
 	switch (pkt->verdict) {
 	case HOMA_RX_DATA:
 		homak_rx_detach(skb);
@@ -326,47 +325,49 @@ static HOMAK_HOT void homak_rx_verdict(struct homak_skb_in *in,
 		consume_skb(skb);
 		break;
 	case HOMA_RX_NO_LISTENER:
-		skb->next = in->refused;
-		in->refused = skb;
-		break;
+		return true;
 	default:
 		kfree_skb_reason(skb, homak_rx_reason(pkt->reason));
 	}
+	return false;
 }
 
 /* Is this the usual case: one packet, with its header in one piece? */
-static bool homak_rx_is_single(const struct homak_skb_in *in)
+static bool homak_rx_is_single(const struct sk_buff *skb)
 {
-	const struct sk_buff *skb = in->skb;
-
-	if (in->more || !skb || in->segments || skb_is_gso(skb))
+	if (skb_has_frag_list(skb) || skb_is_gso(skb))
 		return false;
 	return !skb->data_len || (skb_headlen(skb) >= HOMA_DATA_HDR &&
 				  homa_peek_type(skb->data) == HOMA_DATA);
 }
 
-static void homak_rx_single(struct homak_skb_in *in, struct homak_cpu *cpu,
-			    struct homak_dev *hdev)
+/* Takes such a packet in. Returns as homak_rx_verdict() does. */
+static HOMAK_HOT bool homak_rx_single(struct homak_cpu *cpu,
+				      struct homak_dev *hdev, struct sk_buff *skb,
+				      const struct homak_ends *ends,
+				      bool looked_up)
 {
-	struct sk_buff *skb = in->skb;
 	struct homa_rx_pkt pkt HOMA_NOINIT;
 	enum skb_drop_reason why;
+	bool refused;
 
 	homak_host_count(cpu, HOMAK_H_host_rx_skbs, 1);
-	in->skb = NULL;
-	why = homak_policy_in(cpu, hdev, &in->ends.src, skb);
+	why = homak_policy_in(cpu, hdev, &ends->src, skb);
 	if (unlikely(why != SKB_NOT_DROPPED_YET)) {
 		homak_rx_refused(cpu, skb, why);
-		return;
+		return false;
 	}
 	pkt.data = skb->data;
 	pkt.len = skb->len;
-	pkt.src = &in->ends.src;
-	pkt.prio = homak_rx_prio(in, skb);
-	homa_rx(&cpu->ctx, homak_dev_link(hdev), &pkt, 1);
+	pkt.src = &ends->src;
+	pkt.prio = homak_rx_prio(skb, ends->v4);
+	homa_rx_alone(&cpu->ctx, homak_dev_link(hdev), &pkt);
 	homak_trace_rx(hdev, &pkt);
-	homak_rx_verdict(in, cpu, hdev, skb, 0, &pkt);
+	if (unlikely(looked_up) && homak_rx_meant(&pkt))
+		homak_flow_learn(cpu->hnet, hdev, skb);
+	refused = homak_rx_verdict(cpu, skb, 0, &pkt);
 	homa_rx_flush(&cpu->ctx);
+	return refused;
 }
 
 /* struct homak_rx_work - packets of one call of the engine, which are too many for a stack.
@@ -379,6 +380,23 @@ struct homak_rx_work {
 };
 
 static DEFINE_PER_CPU(struct homak_rx_work, homak_rx_work);
+
+/* Does what follows when the engine has seen a packet of @in. */
+static void homak_rx_done(struct homak_skb_in *in, struct homak_cpu *cpu,
+			  struct homak_dev *hdev, struct homak_rx_slot *slot,
+			  struct homa_rx_pkt *pkt)
+{
+	struct sk_buff *skb = slot->skb;
+
+	if (in->looked_up && homak_rx_meant(pkt)) {
+		in->looked_up = false;
+		homak_flow_learn(in->hnet, hdev, skb);
+	}
+	if (unlikely(homak_rx_verdict(cpu, skb, slot->at, pkt))) {
+		skb->next = in->refused;
+		in->refused = skb;
+	}
+}
 
 /* Makes one call of the engine; false: no packet was left after it. */
 static bool homak_rx_batch(struct homak_skb_in *in, struct homak_cpu *cpu,
@@ -397,8 +415,7 @@ static bool homak_rx_batch(struct homak_skb_in *in, struct homak_cpu *cpu,
 	homa_rx(&cpu->ctx, homak_dev_link(hdev), pkts, n);
 	for (i = 0; i < n; i++) {
 		homak_trace_rx(hdev, &pkts[i]);
-		homak_rx_verdict(in, cpu, hdev, slots[i].skb, slots[i].at,
-				 &pkts[i]);
+		homak_rx_done(in, cpu, hdev, &slots[i], &pkts[i]);
 	}
 	homa_rx_flush(&cpu->ctx);
 	return in->skb || in->more;
@@ -410,10 +427,6 @@ static void homak_rx_turn(struct homak_skb_in *in, struct homak_cpu *cpu,
 {
 	u32 turn;
 
-	if (likely(homak_rx_is_single(in))) {
-		homak_rx_single(in, cpu, hdev);
-		return;
-	}
 	for (turn = 0; turn < HOMAK_RX_TURN; turn++) {
 		if (turn)
 			homak_refill(cpu);
@@ -467,61 +480,66 @@ static void homak_rx_refuse(struct sk_buff *skb)
 
 /* Drops packets of a namespace in which no Homa socket was ever made, or which is
  * paused. */
-static void homak_rx_nobody(struct homak_skb_in *in)
+static void homak_rx_nobody(struct homak_net *hnet, struct sk_buff *skb,
+			    struct sk_buff *more)
 {
-	if (in->skb && !homak_net_engine(in->hnet) && homak_rx_is_data(in->skb)) {
-		homak_rx_refuse(in->skb);
-		in->skb = NULL;
+	if (skb && !homak_net_engine(hnet) && homak_rx_is_data(skb)) {
+		homak_rx_refuse(skb);
+		skb = NULL;
 	}
-	homak_rx_drop_list(in->skb, SKB_DROP_REASON_NO_SOCKET);
-	homak_rx_drop_list(in->more, SKB_DROP_REASON_NO_SOCKET);
+	homak_rx_drop_list(skb, SKB_DROP_REASON_NO_SOCKET);
+	homak_rx_drop_list(more, SKB_DROP_REASON_NO_SOCKET);
 }
 
-void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
-		     struct homak_dev *hdev, bool looked_up)
+/* Enters for packets of @dev to @ends. *@hdev is the struct of the device, which is looked for if
+ * it is NULL. NULL: @skb and @more were dropped. */
+static HOMAK_HOT struct homak_cpu *
+homak_rx_enter(struct homak_net *hnet, struct net_device *dev,
+	       struct homak_dev **hdev, const struct homak_ends *ends,
+	       struct sk_buff *skb, struct sk_buff *more)
+{
+	struct homak_cpu *cpu = homak_enter(hnet);
+
+	if (unlikely(!cpu)) {
+		homak_rx_nobody(hnet, skb, more);
+		return NULL;
+	}
+	if (!*hdev)
+		*hdev = homak_dev_get(hnet, dev);
+	if (unlikely(!*hdev)) {
+		homak_leave(cpu);
+		homak_rx_drop_list(skb, SKB_DROP_REASON_DEV_READY);
+		homak_rx_drop_list(more, SKB_DROP_REASON_DEV_READY);
+		return NULL;
+	}
+	memcpy(&cpu->ctx.heard_at, &ends->local, sizeof(cpu->ctx.heard_at));
+	cpu->ctx.heard_on = (u32)READ_ONCE((*hdev)->ifindex);
+	return cpu;
+}
+
+/* Takes in a buffer of several packets, or one whose header is not in one piece. */
+static noinline void homak_rx_several(struct homak_net *hnet,
+				      struct sk_buff *skb, struct homak_dev *hdev,
+				      const struct homak_ends *ends,
+				      bool looked_up)
 {
 	struct net_device *dev = skb->dev;
-	struct homak_skb_in in HOMA_NOINIT;
+	struct homak_skb_in in = {
+		.hnet = hnet,
+		.skb = skb,
+		.ends = *ends,
+		.looked_up = looked_up,
+	};
 	struct homak_cpu *cpu;
 
-	skb = skb_share_check(skb, GFP_ATOMIC);
-	if (unlikely(!skb))
-		return;
-	in.hnet = hnet;
-	in.refused = NULL;
-	in.looked_up = looked_up;
-	in.segment = 0;
-	in.segments = 0;
-	if (unlikely(!homak_rx_addresses(&in, skb, encap))) {
-		kfree_skb_reason(skb, skb->pkt_type == PACKET_HOST ?
-					      SKB_DROP_REASON_IP_INADDRERRORS :
-					      SKB_DROP_REASON_OTHERHOST);
-		return;
-	}
-	in.skb = skb;
-	in.more = NULL;
-	in.batch = NULL;
-	if (unlikely(skb_has_frag_list(skb))) {
+	if (skb_has_frag_list(skb)) {
 		in.batch = skb;
 		in.more = homak_gro_split(skb);
 	}
 	do {
-		cpu = homak_enter(hnet);
-		if (unlikely(!cpu)) {
-			homak_rx_nobody(&in);
+		cpu = homak_rx_enter(hnet, dev, &hdev, ends, in.skb, in.more);
+		if (unlikely(!cpu))
 			break;
-		}
-		if (!hdev)
-			hdev = homak_dev_get(hnet, dev);
-		if (unlikely(!hdev)) {
-			homak_leave(cpu);
-			homak_rx_drop_list(in.skb, SKB_DROP_REASON_DEV_READY);
-			homak_rx_drop_list(in.more, SKB_DROP_REASON_DEV_READY);
-			break;
-		}
-		memcpy(&cpu->ctx.heard_at, &in.ends.local,
-		       sizeof(cpu->ctx.heard_at));
-		cpu->ctx.heard_on = (u32)READ_ONCE(hdev->ifindex);
 		homak_rx_turn(&in, cpu, hdev);
 		homak_leave(cpu);
 	} while (in.skb || in.more);
@@ -529,53 +547,38 @@ void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 		homak_rx_refuse(in.refused);
 }
 
+void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
+		     struct homak_dev *hdev, bool looked_up)
+{
+	struct homak_ends ends HOMA_NOINIT;
+	struct homak_cpu *cpu;
+	bool refused;
+
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (unlikely(!skb))
+		return;
+	if (unlikely(!homak_rx_addresses(&ends, skb, encap))) {
+		kfree_skb_reason(skb, skb->pkt_type == PACKET_HOST ?
+					      SKB_DROP_REASON_IP_INADDRERRORS :
+					      SKB_DROP_REASON_OTHERHOST);
+		return;
+	}
+	if (unlikely(!homak_rx_is_single(skb))) {
+		homak_rx_several(hnet, skb, hdev, &ends, looked_up);
+		return;
+	}
+	cpu = homak_rx_enter(hnet, skb->dev, &hdev, &ends, skb, NULL);
+	if (unlikely(!cpu))
+		return;
+	refused = homak_rx_single(cpu, hdev, skb, &ends, looked_up);
+	homak_leave(cpu);
+	if (unlikely(refused)) {
+		skb_mark_not_on_list(skb);
+		homak_rx_refuse(skb);
+	}
+}
+
 void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap)
 {
 	homak_rx_routed(hnet, skb, encap, NULL, false);
-}
-
-/* ---- IP's side ---- */
-
-static int homak_rx_ip(struct sk_buff *skb)
-{
-	struct homak_net *hnet = homak_net(dev_net(skb->dev));
-
-	homak_rx_routed(hnet, skb, 0, NULL, READ_ONCE(hnet->flows));
-	return 0;
-}
-
-static const struct net_protocol homak_protocol_v4 = {
-	.handler = homak_rx_ip,
-	.err_handler = homak_icmp_err_v4,
-};
-
-static const struct inet6_protocol homak_protocol_v6 = {
-	.handler = homak_rx_ip,
-	.err_handler = homak_icmp_err_v6,
-	.flags = INET6_PROTO_FINAL,
-};
-
-int homak_rx_init(void)
-{
-	int err = inet_add_protocol(&homak_protocol_v4, HOMA_IPPROTO);
-
-	if (err)
-		return err;
-	err = inet6_add_protocol(&homak_protocol_v6, HOMA_IPPROTO);
-	if (err)
-		goto no_v6;
-	err = homak_gro_init();
-	if (!err)
-		return 0;
-	inet6_del_protocol(&homak_protocol_v6, HOMA_IPPROTO);
-no_v6:
-	inet_del_protocol(&homak_protocol_v4, HOMA_IPPROTO);
-	return err;
-}
-
-void homak_rx_exit(void)
-{
-	homak_gro_exit();
-	inet6_del_protocol(&homak_protocol_v6, HOMA_IPPROTO);
-	inet_del_protocol(&homak_protocol_v4, HOMA_IPPROTO);
 }

@@ -80,8 +80,8 @@ static HOMAK_HOT int homak_send_check(struct homak_sock *hsk, size_t len,
 }
 
 /* Makes the message and copies its first bytes. */
-static int homak_send_begin(struct homak_sock *hsk, struct msghdr *msg,
-			    struct homak_sending *s)
+static HOMAK_HOT int homak_send_begin(struct homak_sock *hsk, struct msghdr *msg,
+				      struct homak_sending *s)
 {
 	int err;
 
@@ -134,8 +134,9 @@ static HOMAK_HOT int homak_send_rest(struct homak_sock *hsk, struct msghdr *msg,
 }
 
 /* Sends the message's only packet, if the engine has handed it out together with the call. */
-static void homak_send_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
-			   struct homak_route *way)
+static HOMAK_HOT void homak_send_now(struct homak_cpu *cpu,
+				     struct homa_tx_desc *desc,
+				     struct homak_route *way)
 {
 	if (!cpu->ctx.tx_now)
 		homak_xmit_now(cpu, desc, way);
@@ -249,22 +250,33 @@ static HOMAK_HOT int homak_send_request(struct homak_sock *hsk,
 
 /* ---- responses ---- */
 
-/* Returns the RPC that @s answers, with a hold. Several ways to the peer are tried, because
- * its name does not say by which one the request came. */
-static HOMAK_HOT struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
-						    struct homak_sock *hsk,
-						    const struct homak_sending *s)
+/* Tries several ways to the peer, because its name does not say by which one the request
+ * came. */
+static noinline struct homa_rpc *
+homak_find_other_way(struct homak_cpu *cpu, const struct homak_sending *s)
 {
-	const u16 ways[] = { s->name.addr.encap, 0, HOMA_UDP_PORT,
-			     HOMAK_DISGUISE_TCP };
+	const u16 ways[] = { 0, HOMA_UDP_PORT, HOMAK_DISGUISE_TCP };
 	struct homa_addr peer = s->name.addr;
 	struct homa_rpc *rpc = NULL;
 	size_t i;
 
-	for (i = 0; !rpc && i < (s->name.marked ? 1 : ARRAY_SIZE(ways)); i++) {
+	for (i = 0; !rpc && i < ARRAY_SIZE(ways); i++) {
 		peer.encap = ways[i];
 		rpc = homa_rpc_hold(&cpu->ctx, s->args.id, &peer);
 	}
+	return rpc;
+}
+
+/* Returns the RPC that @s answers, with a hold. */
+static HOMAK_HOT struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
+						    struct homak_sock *hsk,
+						    const struct homak_sending *s)
+{
+	struct homa_rpc *rpc =
+		homa_rpc_hold(&cpu->ctx, s->args.id, &s->name.addr);
+
+	if (unlikely(!rpc && !s->name.marked))
+		rpc = homak_find_other_way(cpu, s);
 	if (rpc && homa_rpc_sock(rpc) != hsk->engine_sock) {
 		homa_rpc_release(&cpu->ctx, rpc);
 		rpc = NULL;
@@ -273,8 +285,9 @@ static HOMAK_HOT struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
 }
 
 /* Gives the engine the answer to a request, or the rejection. */
-static int homak_send_said(struct homak_cpu *cpu, const struct homak_sending *s,
-			   struct homa_rpc **alive)
+static HOMAK_HOT int homak_send_said(struct homak_cpu *cpu,
+				     const struct homak_sending *s,
+				     struct homa_rpc **alive)
 {
 	if (unlikely(s->args.flags & HOMA_SENDMSG_REJECT))
 		return homa_rpc_reject(&cpu->ctx, s->handle,

@@ -187,26 +187,26 @@ static bool homak_name_marks(u16 encap)
 int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
 		   u16 port, struct sockaddr_storage *to)
 {
-	int size = homak_name_size(&hsk->inet.sk);
-
-	memset(to, 0, size);
-	if (hsk->inet.sk.sk_family == AF_INET) {
+	if (likely(hsk->inet.sk.sk_family == AF_INET)) {
 		struct sockaddr_in *in = (struct sockaddr_in *)to;
 
+		memset(in, 0, sizeof(*in));
 		in->sin_family = AF_INET;
 		in->sin_port = htons(port);
 		in->sin_addr.s_addr = homak_addr_get_v4(peer);
 		if (homak_name_marks(peer->encap))
 			homa_encap_to_zero(in->sin_zero, peer->encap);
+		return sizeof(*in);
 	} else {
 		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
 
+		memset(in6, 0, sizeof(*in6));
 		in6->sin6_family = AF_INET6;
 		in6->sin6_port = htons(port);
 		in6->sin6_scope_id = homak_addr_get_v6(peer, &in6->sin6_addr);
 		if (homak_name_marks(peer->encap))
 			in6->sin6_flowinfo =
 				htonl(homa_encap_to_flow(peer->encap));
+		return sizeof(*in6);
 	}
-	return size;
 }

@@ -43,8 +43,8 @@ static void homak_tx_arm(struct homak_dev *hdev, u64 when)
 }
 
 /* Gives a packet to IP. Returns 0; 1 if it cannot be sent now; -errno if it is lost. */
-static int homak_tx_send(struct homak_cpu *cpu, struct sk_buff *skb,
-			 struct sock *sk, bool v4)
+static HOMAK_HOT int homak_tx_send(struct homak_cpu *cpu, struct sk_buff *skb,
+				   struct sock *sk, bool v4)
 {
 	struct net *net = cpu->hnet->net;
 	bool several = skb_is_gso(skb);
@@ -170,10 +170,11 @@ static struct homa_rpc *homak_tx_control(struct homak_cpu *cpu,
  * packets when it chose @local by itself, need not be looked up anew if it was found to be
  * the same before.
  */
-static void homak_tx_way(struct homak_tx_turn *turn,
-			 const struct homa_tx_desc *desc,
-			 struct homak_tx_piece *piece,
-			 const struct in6_addr *local, struct homak_route *way)
+static HOMAK_HOT void homak_tx_way(struct homak_tx_turn *turn,
+				   const struct homa_tx_desc *desc,
+				   struct homak_tx_piece *piece,
+				   const struct in6_addr *local,
+				   struct homak_route *way)
 {
 	if (way && way->same == HOMAK_ROUTE_SAME) {
 		piece->route = way;
@@ -190,14 +191,13 @@ static void homak_tx_way(struct homak_tx_turn *turn,
 				    HOMAK_ROUTE_OTHER;
 }
 
-/* Sends @piece by the way that @local and its socket have. Returns as homak_tx_desc() does. */
-static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
-			   struct homak_tx_piece *piece,
-			   const struct in6_addr *local, struct homak_route *way)
+/* Sends @piece by the way that was found, if one was. Returns as homak_tx_desc() does. */
+static noinline bool homak_tx_piece(struct homak_tx_turn *turn,
+				    struct homa_tx_desc *desc,
+				    struct homak_tx_piece *piece)
 {
 	struct homak_cpu *cpu = turn->cpu;
 
-	homak_tx_way(turn, desc, piece, local, way);
 	if (IS_ERR(piece->dst)) {
 		if (PTR_ERR(piece->dst) != -ENOMEM) {
 			homak_tx_no_route(cpu, desc);
@@ -216,34 +216,80 @@ static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc
 	return false;
 }
 
-/* Sends one descriptor; @way as in homak_tx_way(). Returns false if the link must rest. */
-static HOMAK_HOT bool homak_tx_desc(struct homak_tx_turn *turn,
-				    struct homa_tx_desc *desc,
-				    struct homak_route *way)
+/* Finds the message of @desc, which has an RPC, and its way; @way as in homak_tx_way(). False:
+ * there is no message. */
+static HOMAK_HOT bool homak_tx_message(struct homak_tx_turn *turn,
+				       const struct homa_tx_desc *desc,
+				       struct homak_tx_piece *piece,
+				       struct homak_route *way)
+{
+	const struct homak_rpc *krpc = homak_rpc(desc->rpc);
+
+	piece->desc = desc;
+	piece->skip = 0;
+	piece->msg = krpc->msg;
+	if (WARN_ON_ONCE(!piece->msg))
+		return false;
+	piece->sk = homak_msg_sock(piece->msg);
+	homak_tx_way(turn, desc, piece, &krpc->local, way);
+	return true;
+}
+
+/* Sends one descriptor. Returns false if the link must rest. */
+static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc)
 {
 	struct homak_cpu *cpu = turn->cpu;
 	struct homak_tx_piece piece HOMA_NOINIT;
 	struct homa_rpc *rpc;
 	bool ok;
 
-	piece.desc = desc;
-	piece.skip = 0;
 	if (unlikely(!desc->rpc)) {
+		piece.desc = desc;
+		piece.skip = 0;
 		rpc = homak_tx_control(cpu, desc, &piece);
-		ok = homak_tx_piece(turn, desc, &piece,
-				    (const struct in6_addr *)&desc->from, NULL);
+		homak_tx_way(turn, desc, &piece,
+			     (const struct in6_addr *)&desc->from, NULL);
+		ok = homak_tx_piece(turn, desc, &piece);
 		if (rpc)
 			homa_rpc_release(&cpu->ctx, rpc);
 		return ok;
 	}
-	piece.msg = homak_rpc(desc->rpc)->msg;
-	if (WARN_ON_ONCE(!piece.msg)) {
+	if (unlikely(!homak_tx_message(turn, desc, &piece, NULL))) {
 		homa_tx_done(&cpu->ctx, desc, 0);
 		return true;
 	}
-	piece.sk = homak_msg_sock(piece.msg);
-	return homak_tx_piece(turn, desc, &piece, &homak_rpc(desc->rpc)->local,
-			      way);
+	return homak_tx_piece(turn, desc, &piece);
+}
+
+/* Sends a message that is one packet, and nearly always native and short. Returns as
+ * homak_tx_desc() does. */
+static HOMAK_HOT bool homak_tx_only(struct homak_tx_turn *turn,
+				    struct homa_tx_desc *desc,
+				    struct homak_route *way)
+{
+	struct homak_cpu *cpu = turn->cpu;
+	struct homak_tx_piece piece HOMA_NOINIT;
+	struct sk_buff *skb;
+	const u8 *bytes;
+	int err = 1;
+
+	if (unlikely(!homak_tx_message(turn, desc, &piece, way))) {
+		homa_tx_done(&cpu->ctx, desc, 0);
+		return true;
+	}
+	bytes = homak_msg_small(piece.msg, desc->length);
+	/* Every path takes so many bytes, see homak_tx_seg(). */
+	if (unlikely(IS_ERR(piece.dst) || desc->dst.encap ||
+		     desc->length > HOMAK_TX_COPY || !bytes))
+		return homak_tx_piece(turn, desc, &piece);
+	skb = homak_tx_build_short(cpu, &piece, bytes);
+	if (likely(skb))
+		err = homak_tx_send(cpu, skb, piece.sk,
+				    homak_route_v4(piece.route));
+	else
+		homak_host_count(cpu, HOMAK_H_host_tx_nomem, 1);
+	homa_tx_done(&cpu->ctx, desc, unlikely(err > 0) ? -ENOBUFS : 0);
+	return likely(err <= 0);
 }
 
 /*
@@ -300,7 +346,7 @@ HOMAK_HOT void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
 
 	rcu_read_lock();
 	trace_homa_tx(hdev, desc);
-	if (unlikely(!homak_tx_desc(&turn, desc, way)))
+	if (unlikely(!homak_tx_only(&turn, desc, way)))
 		homak_tx_rest(cpu, hdev);
 	rcu_read_unlock();
 }
@@ -345,7 +391,7 @@ void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev)
 			break;
 		}
 		trace_homa_tx(hdev, &desc);
-		if (unlikely(!homak_tx_desc(&turn, &desc, NULL))) {
+		if (unlikely(!homak_tx_desc(&turn, &desc))) {
 			homak_tx_rest(cpu, hdev);
 			break;
 		}

@@ -443,7 +443,10 @@ static void deliver(struct xp_world *w, const struct xp_packet *p, u32 num)
 		rx[i].src = &src[i];
 		rx[i].prio = p[i].prio;
 	}
-	homa_rx(&h->ctx, h->link[p->link], rx, num);
+	if (num == 1)
+		homa_rx_alone(&h->ctx, h->link[p->link], rx);
+	else
+		homa_rx(&h->ctx, h->link[p->link], rx, num);
 	memset(src, 0xa5, sizeof(src)); /* nobody may have kept it */
 	for (i = 0; i < num; i++) {
 		xh_address(&src[i], p[i].src);

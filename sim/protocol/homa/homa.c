@@ -242,7 +242,7 @@ static void homa_sim_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *
 			return;
 		}
 	}
-	homa_rx(ctx, hh->link, &rx, 1);
+	homa_rx_alone(ctx, hh->link, &rx);
 	if (rx.verdict == HOMA_RX_DATA)
 		host_data(hh, &rx, pkt);
 	homa_rx_flush(ctx);
