@@ -2,9 +2,10 @@
 //
 // homa_frame_fifo, with four places: what is offered stays until it is taken, what comes out is
 // each beat of each frame that has ended, once, in order and unchanged, and no other; a frame that
-// has ended is offered in the second cycle after that or sooner, once those before it are out. A
-// beat's number is free (`mark`), so what holds for it holds for each. s_room says whether there
-// was room for three beats two cycles ago.
+// has ended is offered in the third cycle after that or sooner, once those before it are out, and in
+// the next one if its first beat came two cycles before its last one. A beat's number is free
+// (`mark`), so what holds for it holds for each. s_room says whether there was room for three beats
+// two cycles ago.
 module prove_frame_fifo (
     input logic clk,
     input logic rst,
@@ -17,7 +18,9 @@ module prove_frame_fifo (
   homa_frame_fifo #(.WIDTH(8), .DEPTH_BITS(2), .ROOM(3)) fifo (.*);
 
   wire push = s_valid && s_ready, give = m_valid && m_ready;
-  logic begun, waits, late;                 // late: a cycle in which nothing is offered
+  logic begun, waits;
+  logic [1:0] late;                         // cycles in which nothing is offered, up to 2
+  logic [1:0] there;                        // cycles for which the next beat is written, up to 2
   logic [9:0] m_shown, kept;
   logic [4:0] written, whole, out, marked;  // beats of all frames, of those that have ended; given
   logic [4:0] held, held_before;            // beats in the memory: a cycle ago, two cycles ago
@@ -26,12 +29,13 @@ module prove_frame_fifo (
   always_ff @(posedge clk) begin
     begun <= 1;
     marked <= mark;
-    held <= written - out - {4'd0, m_valid};
+    held <= written - out - {4'd0, fifo.head_valid} - {4'd0, fifo.first_valid};
     held_before <= held;
     age <= rst ? 2'd0 : age == 2 ? age : age + 2'd1;
     waits <= !rst && m_valid && !m_ready;
     m_shown <= {m_last, m_keep, m_data};
-    late <= !rst && whole != out && !m_valid;
+    late <= rst || whole == out || m_valid ? 2'd0 : late + 2'd1;
+    there <= rst || s_abort || give || written == out ? 2'd0 : there == 2 ? 2'd2 : there + 2'd1;
     if (push && written == mark) kept <= {s_last, s_keep, s_data};
     if (rst) {written, whole, out} <= 0;
     else begin
@@ -50,8 +54,8 @@ module prove_frame_fifo (
       if (waits) assert (m_valid && {m_last, m_keep, m_data} == m_shown);
       if (m_valid) assert (whole != out);
       if (give && out == mark) assert ({m_last, m_keep, m_data} == kept);
-      if (late) assert (m_valid);
-      assert (written - out <= 5);
+      if (late == 2 || (there == 2 && whole != out)) assert (m_valid);
+      assert (written - out <= 6);
       if (age == 2) assert (s_room == (held_before <= 4 - 3));
       if (written - out < 4) assert (s_ready);
     end

@@ -5,7 +5,10 @@
 // no gaps, whatever its source does.
 //
 // The memory is cut into slices that fit into one block RAM each, of 18 Kbit or 36: the output of a
-// block RAM is late in its cycle, and must not be chosen out of several.
+// block RAM is late in its cycle, and must not be chosen out of several. Behind it is a register.
+// Both are filled before a frame has ended: `ahead` is how many of the beats in them are of such a
+// frame. These are not offered, and are forgotten if the frame is taken back. So a frame of three
+// beats or more is offered in the cycle after its last one.
 module homa_frame_fifo #(
     parameter int WIDTH = 512,
     parameter int DEPTH_BITS = 9,  // log2 of the beats that it holds
@@ -35,7 +38,7 @@ module homa_frame_fifo #(
 
   logic [DEPTH_BITS:0] write_at, ended_at, read_at;  // the highest bit tells full from empty
   /* verilator lint_off UNUSEDSIGNAL */
-  logic [SLICES*SLICE-1:0] head;              // not all bits of the last slice matter
+  logic [SLICES*SLICE-1:0] head, first;       // not all bits of the last slice matter
   /* verilator lint_on UNUSEDSIGNAL */
   wire [SLICES*SLICE-1:0] entry = (SLICES * SLICE)'({s_last, s_keep, s_data});
 
@@ -43,9 +46,19 @@ module homa_frame_fifo #(
               write_at[DEPTH_BITS-1:0] == read_at[DEPTH_BITS-1:0];
   logic [DEPTH_BITS:0] held;  // beats, a cycle ago
   wire push = s_valid && s_ready;
-  wire pop = (!m_valid || m_ready) && read_at != ended_at;
   assign s_ready = !full;
-  assign {m_last, m_keep, m_data} = head[ENTRY-1:0];
+  assign {m_last, m_keep, m_data} = first[ENTRY-1:0];
+
+  // What is in `first` came before what is in `head`.
+  logic head_valid, first_valid;
+  logic [1:0] ahead;
+  wire head_ahead = head_valid && ahead != 0;
+  wire first_ahead = ahead == 2 || (ahead == 1 && !head_valid);
+  wire give = m_valid && m_ready;
+  wire move = head_valid && (!first_valid || give);
+  wire beyond = ahead != 0 || read_at == ended_at;  // what is read next is of such a frame
+  wire pop = (!head_valid || move) && read_at != write_at && !(s_abort && beyond);
+  assign m_valid = first_valid && !first_ahead;
 
   for (genvar i = 0; i < SLICES; i++) begin : slice
     logic [SLICE-1:0] memory[1 << DEPTH_BITS];
@@ -56,6 +69,7 @@ module homa_frame_fifo #(
   end
 
   always_ff @(posedge clk) begin
+    if (move) first <= head;
     held <= write_at - read_at;
     s_room <= !rst && 32'(held) <= (1 << DEPTH_BITS) - ROOM;
     if (rst) begin
@@ -63,13 +77,20 @@ module homa_frame_fifo #(
       write_at <= 0;
       ended_at <= 0;
       read_at <= 0;
-      m_valid <= 0;
+      head_valid <= 0;
+      first_valid <= 0;
+      ahead <= 0;
     end else begin
       if (s_abort) write_at <= ended_at;
       else if (push) write_at <= write_at + 1;
       if (push && s_last) ended_at <= write_at + 1;
-      if (pop) read_at <= read_at + 1;
-      m_valid <= pop || (m_valid && !m_ready);
+      if (s_abort && ahead != 0) read_at <= ended_at;
+      else if (pop) read_at <= read_at + 1;
+      if (s_abort || (push && s_last)) ahead <= 0;
+      else if (pop && beyond) ahead <= ahead + 1;
+      head_valid <= pop || (head_valid && !move && !(s_abort && head_ahead));
+      first_valid <= (move && !(s_abort && head_ahead)) ||
+                     (first_valid && !give && !(s_abort && first_ahead));
     end
   end
 endmodule
