@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 //
-// One stage of the parser for one extension header of IPv6: hop-by-hop, routing or destination
-// options. Two such stages follow each other, so that two headers are passed and no more: a chain
-// that is longer, or a header above 64 bytes, leaves a packet of an unknown protocol. So the work
-// for a packet has a bound that no sender can move.
+// One stage of the parser for extension headers of IPv6: hop-by-hop, routing or destination options.
+// Two headers are passed and no more: a chain that is longer, or a header above 64 bytes, leaves a
+// packet of an unknown protocol. So the work for a packet has a bound that no sender can move.
+//
+// Wide beats may have both headers, so there are two such stages for one header each. The headers
+// have a multiple of 8 bytes. So in beats of 8 bytes each begins in another beat, at the same place,
+// and one stage passes both.
 module homa_parse_ext
   import homa_nic_pkg::*;
 #(
     parameter int WIDTH = 512,
-    parameter bit FIRST = 0  // the header begins right behind the fixed one of IPv6
+    parameter bit FIRST = 0, // the header begins right behind the fixed one of IPv6
+    parameter int HEADERS = 1  // that are passed here
 ) (
     input logic clk,
     input logic rst,
@@ -67,15 +71,27 @@ module homa_parse_ext
   wire [15:0] head = !FIRST ? half(in_data, {in_at[LANE_BITS-1:1], 1'b1})
                    : in_l3.vlan ? half(in_data, LANE_BITS'(TAGGED_AT))
                                 : half(in_data, LANE_BITS'(PLAIN_AT));
-  wire here = 8'(in_at >> LANE_BITS) == in_beat;
 
-  wire ext = in_l3.v6 && (in_proto == EXT_HOP || in_proto == EXT_ROUTING ||
-                          in_proto == EXT_DESTINATION);
-  wire [7:0] next_at = in_at + 8'd4 + {3'd0, head[2:0], 2'b00};
-  wire [16:0] next_left = in_left - {10'd0, 4'd1 + {1'b0, head[2:0]}, 3'd0};
-  wire fits = in_left >= 17'd8;
-  wire next_fits = {13'd0, 4'd1 + {1'b0, head[2:0]}} <= {3'd0, in_left[16:3]};
-  wire known = q_ready && !in_first;  // an earlier beat of this frame had it
+  // What is next. Of narrow beats it was kept with the beat before: the fixed header has at least
+  // five of them, and what it says of what follows is in the first four.
+  localparam bit KEPT = HEADERS > 1;
+  logic [1:0] passed;        // headers of the frame
+  wire [1:0] behind = in_first ? 2'd0 : passed;
+  wire [7:0] proto = KEPT ? q_proto : in_proto;
+  wire [7:0] at = KEPT ? q_at : in_at;
+  wire [16:0] left = KEPT ? q_left : in_left;
+
+  wire here = 8'(at >> LANE_BITS) == in_beat;
+  wire ext = in_l3.v6 && behind != 2'(HEADERS) &&
+             (proto == EXT_HOP || proto == EXT_ROUTING || proto == EXT_DESTINATION);
+  wire [7:0] next_at = at + 8'd4 + {3'd0, head[2:0], 2'b00};
+  wire [16:0] next_left = left - {10'd0, 4'd1 + {1'b0, head[2:0]}, 3'd0};
+  wire fits = left >= 17'd8;
+  wire next_fits = {13'd0, 4'd1 + {1'b0, head[2:0]}} <= {3'd0, left[16:3]};
+  wire too_long = head[7:0] > LONGEST || !next_fits;
+  wire known = q_ready && !in_first;  // an earlier beat of this frame had all of it
+  wire none = in_unknown || !ext || !fits;
+  wire pass = !known && !none && in_ready && here;
 
   always_ff @(posedge clk) begin
     if (rst) q_valid <= 0;
@@ -90,20 +106,19 @@ module homa_parse_ext
       q_not_ip <= in_not_ip;
       q_bad <= in_bad;
       q_fragment <= in_fragment;
+      passed <= behind + 2'(pass);
       if (!known) begin
-        if (in_unknown || !ext || !fits) begin
-          q_ready <= in_ready;
-          q_unknown <= in_unknown || ext;
-          q_proto <= in_proto;
-          q_at <= in_at;
-          q_left <= in_left;
-        end else begin
-          q_ready <= in_ready && here;
-          q_unknown <= head[7:0] > LONGEST || !next_fits;
-          q_proto <= head[15:8];
-          q_at <= next_at;
-          q_left <= next_left;
-        end
+        q_ready <= none ? in_ready : pass && (too_long || behind == 2'(HEADERS - 1));
+        q_unknown <= none ? in_unknown || ext : pass && too_long;
+      end
+      if (KEPT ? !in_ready : !known && none) begin
+        q_proto <= in_proto;
+        q_at <= in_at;
+        q_left <= in_left;
+      end else if (pass) begin
+        q_proto <= head[15:8];
+        q_at <= next_at;
+        q_left <= next_left;
       end
     end
   end

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 //
-// The parser: frames in, the same frames out eight cycles later, and beside one beat of each what
-// it is (homa_meta_t). One beat per cycle; all stages stand still together while the output does.
+// The parser: frames in, the same frames out eight cycles later, at 64 bits seven, and beside one
+// beat of each what it is (homa_meta_t). One beat per cycle; all stages stand still together while
+// the output does.
 //
 // m_early tells m_meta in the last cycle in which the beats move before it, but for `error` and what
 // follows that in homa_meta_t.
@@ -39,14 +40,15 @@ module homa_parser
   wire adv = m_ready || !m_valid;
   assign s_ready = adv;
 
-  // Between the stages; x[0] after the fixed headers, x[1] and x[2] after an extension header each.
-  logic [2:0] x_valid, x_last, x_first, x_not_ip, x_bad, x_fragment, x_ready, x_unknown;
-  logic [WIDTH-1:0] x_data[3];
-  logic [BYTES-1:0] x_keep[3];
-  logic [7:0] prior_beat;  // the beat before x_beat[2]
-  logic [7:0] x_beat[3], x_proto[3], x_at[3];
-  homa_l3_t x_l3[3], e_l3[2];  // e_l3: as the stages for extension headers take it
-  logic [16:0] x_left[3], l3_bytes, l3_end;
+  // Between the stages; x[0] after the fixed headers, the others after those for extension headers.
+  localparam int EXTS = BYTES > 8 ? 2 : 1;
+  logic [EXTS:0] x_valid, x_last, x_first, x_not_ip, x_bad, x_fragment, x_ready, x_unknown;
+  logic [WIDTH-1:0] x_data[EXTS+1];
+  logic [BYTES-1:0] x_keep[EXTS+1];
+  logic [7:0] prior_beat;  // the beat before x_beat[EXTS]
+  logic [7:0] x_beat[EXTS+1], x_proto[EXTS+1], x_at[EXTS+1];
+  homa_l3_t x_l3[EXTS+1], e_l3, b_in_l3;  // e_l3, b_in_l3: as the next stages take it
+  logic [16:0] x_left[EXTS+1], l3_bytes, l3_end;
   logic [18:0] l3_more;
   logic l3_bad, l3_short4;
 
@@ -60,21 +62,22 @@ module homa_parser
       .q_proto(x_proto[0]), .q_at(x_at[0]), .q_left(x_left[0]),
       .q_bytes(l3_bytes), .q_end(l3_end));
   always_comb begin
-    e_l3[0] = x_l3[0];
-    e_l3[0].sum_kept = x_l3[0].sum_kept + {1'b0, l3_more};
-    e_l3[1] = x_l3[1];
-    e_l3[1].sum = x_l3[1].sum + x_l3[1].sum_kept;
+    e_l3 = x_l3[0];
+    e_l3.sum_kept = x_l3[0].sum_kept + {1'b0, l3_more};
+    b_in_l3 = x_l3[EXTS];
+    b_in_l3.sum = x_l3[EXTS].sum + x_l3[EXTS].sum_kept;
   end
   // The last: it ends before its packet.
   assign x_bad[0] = l3_bad || l3_short4 || (x_last[0] && l3_bytes < l3_end);
   assign x_unknown[0] = 0;
-  always_ff @(posedge clk) if (adv && x_valid[1]) prior_beat <= x_beat[1] - 8'd1;
+  always_ff @(posedge clk) if (adv && x_valid[EXTS-1]) prior_beat <= x_beat[EXTS-1] - 8'd1;
 
-  for (genvar i = 0; i < 2; i++) begin : ext
-    homa_parse_ext #(.WIDTH(WIDTH), .FIRST(i == 0)) stage (
+  for (genvar i = 0; i < EXTS; i++) begin : ext
+    homa_parse_ext #(.WIDTH(WIDTH), .FIRST(i == 0), .HEADERS(2 / EXTS)) stage (
         .clk, .rst, .adv,
         .in_valid(x_valid[i]), .in_data(x_data[i]), .in_keep(x_keep[i]), .in_last(x_last[i]),
-        .in_first(x_first[i]), .in_beat(x_beat[i]), .in_l3(e_l3[i]), .in_not_ip(x_not_ip[i]),
+        .in_first(x_first[i]), .in_beat(x_beat[i]), .in_l3(i == 0 ? e_l3 : x_l3[i]),
+        .in_not_ip(x_not_ip[i]),
         .in_bad(x_bad[i]), .in_fragment(x_fragment[i]), .in_ready(x_ready[i]),
         .in_unknown(x_unknown[i]), .in_proto(x_proto[i]), .in_at(x_at[i]), .in_left(x_left[i]),
         .q_valid(x_valid[i+1]), .q_data(x_data[i+1]), .q_keep(x_keep[i+1]),
@@ -101,11 +104,12 @@ module homa_parser
 
   homa_parse_l4 #(.WIDTH(WIDTH)) l4 (
       .clk, .rst, .adv,
-      .in_valid(x_valid[2]), .in_data(x_data[2]), .in_keep(x_keep[2]), .in_last(x_last[2]),
-      .in_first(x_first[2]), .in_beat(x_beat[2]), .in_before(prior_beat),
-      .in_l3(x_l3[2]), .in_not_ip(x_not_ip[2]),
-      .in_bad(x_bad[2]), .in_fragment(x_fragment[2]), .in_ready(x_ready[2]),
-      .in_unknown(x_unknown[2]), .in_proto(x_proto[2]), .in_at(x_at[2]), .in_left(x_left[2]),
+      .in_valid(x_valid[EXTS]), .in_data(x_data[EXTS]), .in_keep(x_keep[EXTS]),
+      .in_last(x_last[EXTS]), .in_first(x_first[EXTS]), .in_beat(x_beat[EXTS]),
+      .in_before(prior_beat), .in_l3(b_in_l3), .in_not_ip(x_not_ip[EXTS]),
+      .in_bad(x_bad[EXTS]), .in_fragment(x_fragment[EXTS]), .in_ready(x_ready[EXTS]),
+      .in_unknown(x_unknown[EXTS]), .in_proto(x_proto[EXTS]), .in_at(x_at[EXTS]),
+      .in_left(x_left[EXTS]),
       .q_valid(b_valid), .q_data(b_data), .q_keep(b_keep), .q_last(b_last), .q_first(b_first),
       .q_begin(b_begin), .q_since(b_since), .q_l3(b_l3), .q_ready(b_ready), .q_class(b_class),
       .q_broken(b_broken),
