@@ -119,7 +119,7 @@ module homa_segment
 
   // Of the segments that are not planned yet.
   logic [16:0] left;                 // bytes of the message
-  logic [31:0] offset;               // of them in the message
+  logic [31:0] start;                // where they begin in the message; the same for all segments
   logic [15:0] id;
   logic [17:0] base;                 // n * seg, for the next segment n
 
@@ -327,13 +327,12 @@ module homa_segment
   always_ff @(posedge clk) begin
     if (commit) begin
       left <= left - plan_part;
-      offset <= offset + {16'd0, seg};
       id <= id + 1;
       base <= base + {2'd0, seg};
       last_packet <= plan_all;
       packet_id <= id;
       packet_udp_length <= plan_udp;
-      packet_offset <= offset;
+      packet_offset <= start + {14'd0, base};
       end_row <= INDEX_BITS'(plan_end >> LOG);
       end_lane <= plan_end[LOG-1:0];
       turn <= base[LOG-1:0];
@@ -377,7 +376,7 @@ module homa_segment
         homa_at <= {1'b0, s_meta.at[7:1]};
         hdr <= {1'b0, s_meta.at} + DATA_HDR[8:0];
         left <= s_meta.bytes - DATA_HDR[16:0];
-        offset <= s_meta.offset;
+        start <= s_meta.offset;
         base <= 0;
         sum <= {1'b0, s_meta.l3.sum_kept};
         fetch <= INDEX_BITS'(32'(s_meta.at) + DATA_HDR >> LOG);
