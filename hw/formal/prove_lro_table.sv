@@ -7,20 +7,23 @@
 // unit leaves without a frame, and none with more packets than there are inside. An RPC has one open
 // unit at most.
 //
-// What is known of a frame is free: whether it merges, ends its message, is bad, and which RPC,
-// which header and how many bytes it has. Memory is short whenever that is worst.
+// What is known of a frame is free: whether it merges, ends its message, is bad, which RPC and how
+// many bytes it has. So is what the memory of keys says, in two words for each frame: any two frames
+// may be alike, and not be so the next time. Memory is short whenever that is worst.
 module prove_lro_table
   import homa_lro_pkg::*;
 #(
-    parameter int SLOWEST = 13,
-    parameter int LONGEST_WAIT = 13
+    parameter int SLOWEST = 15,
+    parameter int LONGEST_WAIT = 15
 ) (
     input logic clk,
     input logic rst,
     input logic on, low, read,
     input logic [8:0] limit,
-    input logic f_valid, homa, merges, bad, ends, digest, header, long
+    input logic f_valid, homa, merges, bad, ends, digest, long,
+    input logic key
 );
+  localparam int WORD = $bits(homa_lro_key_t) / 2;
   homa_lro_info_t f_info;
   always_comb begin
     f_info = 0;
@@ -31,11 +34,11 @@ module prove_lro_table
     f_info.ends = ends;
     f_info.digest = 16'(digest);
     f_info.length = long ? 14'd64 : 14'd8;
-    f_info.key.vlan = header;
   end
 
   logic [1:0] f_step;
-  logic f_ready, u_valid, u_bad, done;
+  logic f_ready, k_word, u_valid, u_bad, done;
+  logic [2:0] k_page;
   logic [SLOT_BITS-1:0] u_slot, done_slot;
   logic [PIECE_BITS:0] u_pieces;
   logic [2:0] u_page, p_page;
@@ -44,8 +47,8 @@ module prove_lro_table
   logic [31:0] p_offset;
   logic [EVENTS-1:0] event_;
   logic reading, of_slot;                  // a unit is being read; it has a slot
-  homa_lro_table #(.PAGES_BITS(3)) table_ (
-      .limit(16'(limit)), .patience(16'd2), .f_page(3'd0), .u_ready(!reading), .p_slot(1'b0),
+  homa_lro_table #(.PAGES_BITS(3), .WORDS(2)) table_ (
+      .k_key(WORD'(key)), .limit(16'(limit)), .patience(16'd2), .f_page(3'd0), .u_ready(!reading), .p_slot(1'b0),
       .p_number(2'd0), .*);
 
   wire leaves = u_valid && !reading;
@@ -53,7 +56,7 @@ module prove_lro_table
   wire [5:0] packets = u_pieces == 0 ? 6'd1 : 6'(u_pieces);
   logic begun, f_waits;
   logic [9:0] settings;
-  logic [6:0] f_shown;
+  logic [5:0] f_shown;
   logic [1:0] cycles;                      // for which the unit has been read
   logic [5:0] held;                        // frames that were taken and have not left
   logic [5:0] still, waits;                // cycles in which no unit leaves; in which a frame waits
@@ -62,7 +65,7 @@ module prove_lro_table
     begun <= 1;
     settings <= {on, limit};
     f_waits <= !rst && f_valid && !f_ready;
-    f_shown <= {homa, merges, bad, ends, digest, header, long};
+    f_shown <= {homa, merges, bad, ends, digest, long};
     done_slot <= leaves ? u_slot : done_slot;
     of_slot <= leaves ? u_pieces != 0 : of_slot;
     if (rst) {reading, done, cycles, held, still, waits} <= 0;
@@ -80,7 +83,7 @@ module prove_lro_table
     if (!begun) assume (rst);
     else begin
       assume (!rst && settings == {on, limit});
-      if (f_waits) assume (f_valid && f_shown == {homa, merges, bad, ends, digest, header, long});
+      if (f_waits) assume (f_valid && f_shown == {homa, merges, bad, ends, digest, long});
       if (cycles == 1) assume (read);
     end
     if (begun && !rst) begin

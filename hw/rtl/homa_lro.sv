@@ -62,21 +62,23 @@ module homa_lro
   logic [PAGES_BITS-1:0] f_page;
   logic [13:0] f_bytes;
   homa_lro_info_t judged, f_info;
+  homa_lro_key_t key;
 
   logic r_on, give, low;
   logic [PAGES_BITS-1:0] r_page, n_page, n_next, give_page;
   logic [BEAT_BITS-1:0] r_beat;
-  logic [WIDTH-1:0] r_data;
+  logic [1:0][WIDTH-1:0] r_data;
+  logic r_half;
 
   wire meta_moves = p_valid && p_ready && p_meta_valid;
   homa_lro_judge judge (
       .clk, .early_adv(p_ready || !p_valid), .s_early(p_early),
-      .adv(meta_moves), .s_meta(p_meta), .q_info(judged));
+      .adv(meta_moves), .s_meta(p_meta), .q_info(judged), .q_key(key));
 
   homa_lro_store #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) store (
       .clk, .rst, .s_valid(p_valid), .s_ready(p_ready), .s_data(p_data), .s_keep(p_keep),
       .s_last(p_last), .f_room, .f_valid, .f_page, .f_bytes, .f_long, .r_on, .r_page, .r_beat,
-      .r_data, .n_page, .n_next, .give, .give_page, .low);
+      .r_data, .r_half, .n_page, .n_next, .give, .give_page, .low);
 
   always_ff @(posedge clk) if (p_valid && p_ready && p_last) f_bad <= p_bad;
 
@@ -85,6 +87,13 @@ module homa_lro
     f_info.bytes = f_bytes;
     f_info.bad = f_bad || f_long;
     f_info.homa = judged.homa && !f_bad;  // what it says of an RPC is not to be believed
+    f_info.hashed.class_ = key.class_;
+    f_info.hashed.v4 = key.v4;
+    f_info.hashed.src = key.src;
+    f_info.hashed.dst = key.dst;
+    f_info.hashed.out_ports = key.out_ports;
+    f_info.hashed.ports = key.ports;
+    f_info.hashed.id = key.hdr[351-8*(COMMON_SENDER_ID_AT-COMMON_ACK_HIGH_AT)-:64];
   end
 
   // ---- what is said of a frame: beside its first page, which is the unit's if it begins one ----
@@ -99,7 +108,7 @@ module homa_lro
 
   always_comb begin
     about.arrived = arrivals[arrival_out];
-    about.class_ = judged.key.class_;
+    about.class_ = key.class_;
     about.at = judged.at;
     about.homa = judged.rpc;
     about.first = starts;
@@ -124,6 +133,35 @@ module homa_lro
         if (begins) arrival_in <= arrival_in + 1;
       end
       if (f_valid) arrival_out <= arrival_out + 1;
+    end
+  end
+
+  // ---- the key: beside the first page, too ----
+
+  // It is written at once and read in words, for those of two frames are compared word by word. A
+  // narrow port has long enough for that: the shortest packet that merges has 12 beats at 64 bits.
+  // What is written is not read in the same cycle, for the table has not seen the frame yet.
+  localparam int WORDS = WIDTH < 256 ? 256 / WIDTH : 1;
+  localparam int WORD = ($bits(homa_lro_key_t) + WORDS - 1) / WORDS;
+  localparam int WORD_BITS = WORDS > 1 ? $clog2(WORDS) : 1;
+  (* no_rw_check *) logic [WORD-1:0] keys[WORDS << PAGES_BITS];
+  logic [PAGES_BITS-1:0] k_page;
+  /* verilator lint_off UNUSEDSIGNAL */
+  logic [WORD_BITS-1:0] k_word;            // there may be one only
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic [WORD-1:0] k_key;
+  wire [WORDS*WORD-1:0] words = (WORDS * WORD)'(key);
+
+  if (WORDS > 1) begin : narrow
+    always_ff @(posedge clk) begin
+      if (f_valid)
+        for (int i = 0; i < WORDS; i++) keys[{f_page, WORD_BITS'(i)}] <= words[WORD*i+:WORD];
+      k_key <= keys[{k_page, k_word}];
+    end
+  end else begin : wide
+    always_ff @(posedge clk) begin
+      if (f_valid) keys[f_page] <= words;
+      k_key <= keys[k_page];
     end
   end
 
@@ -173,7 +211,8 @@ module homa_lro
   logic [2:0] hash_comes;                  // in one, two, three cycles
   logic h_on;
 
-  homa_lro_hash lro_hash (.clk, .step(w_step), .info(w_info), .q_hash(hash));
+  homa_lro_hash lro_hash (
+      .clk, .step(w_step), .info(w_info.hashed), .has_rpc(w_info.rpc), .q_hash(hash));
 
   always_ff @(posedge clk) begin
     hash_comes <= rst ? 3'd0 : {hash_comes[1:0], w_valid && w_ready};
@@ -194,16 +233,18 @@ module homa_lro
   logic [31:0] p_offset;
   logic [EVENTS-1:0] table_event;
 
-  homa_lro_table #(.PAGES_BITS(PAGES_BITS)) table_ (
+  homa_lro_table #(.PAGES_BITS(PAGES_BITS), .WORDS(WORDS)) table_ (
       .clk, .rst, .on, .limit, .patience, .low,
-      .f_valid(w_valid), .f_ready(w_ready), .f_step(w_step), .f_page(w_page), .f_info(w_info),
+      .f_valid(w_valid), .f_ready(w_ready), .f_step(w_step), .f_page(w_page),
+      .f_info(w_info), .k_page, .k_word, .k_key,
       .u_valid, .u_ready, .u_slot, .u_pieces, .u_page, .u_bytes, .u_bad, .u_at, .u_seg, .done,
       .done_slot, .p_slot, .p_number, .p_page, .p_offset, .p_length, .event_(table_event));
 
   homa_lro_emit #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) emit (
       .clk, .rst, .u_valid, .u_ready, .u_slot, .u_pieces, .u_page, .u_bytes, .u_bad, .u_at,
       .u_seg, .done, .done_slot, .p_slot, .p_number, .p_page, .p_offset, .p_length, .r_on, .r_page,
-      .r_beat, .r_data, .r_about, .h_on, .h_page, .r_hash, .n_page, .n_next, .give, .give_page,
+      .r_beat, .r_data, .r_half, .r_about, .h_on, .h_page, .r_hash, .n_page, .n_next, .give,
+      .give_page,
       .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad, .m_pieces, .m_seg, .m_about, .m_hash,
       .l_valid, .l_ready, .l_offset, .l_length, .l_last);
 

@@ -38,7 +38,8 @@ module homa_lro_emit
     output logic r_on,
     output logic [PAGES_BITS-1:0] r_page,
     output logic [$clog2(2048/WIDTH)-1:0] r_beat,
-    input logic [WIDTH-1:0] r_data,
+    input logic [1:0][WIDTH-1:0] r_data,    // the beat is that of r_half
+    input logic r_half,
     input homa_lro_about_t r_about,         // of the frame whose first page that is
     output logic h_on,                      // the hash of the frame with this first page
     output logic [PAGES_BITS-1:0] h_page,
@@ -250,10 +251,12 @@ module homa_lro_emit
   join_t b;
   homa_lro_about_t a_about, b_about;
   logic [31:0] b_hash;
-  logic [WIDTH-1:0] a_data, turned, b_data, kept, joined;
+  logic [1:0][WIDTH-1:0] a_data;
+  logic a_half;
+  logic [WIDTH-1:0] turned, b_data, kept, joined;
 
   always_comb begin
-    turned = a_data;
+    turned = a_data[a_half];
     for (int i = 0; i < LOG; i++)
       if (a.turn[i]) turned = (turned << (8 << i)) | (turned >> (WIDTH - (8 << i)));
     for (int i = 0; i < BYTES; i++)
@@ -286,6 +289,7 @@ module homa_lro_emit
       // The memory's output is late in its cycle, so nothing is done with it in the same.
       a <= q;
       a_data <= r_data;
+      a_half <= r_half;
       a_about <= r_about;
     end
     if (adv && a_valid) begin

@@ -8,7 +8,6 @@
 // What is hashed is what homa_rss_tuple says.
 module homa_lro_hash
   import homa_nic_pkg::*;
-  import homa_wire_pkg::*;
   import homa_lro_pkg::*;
 #(
     parameter logic [319:0] KEY = HASH_KEY
@@ -16,8 +15,9 @@ module homa_lro_hash
     input logic clk,
     input logic [1:0] step,        // 0 begins anew; each of the others comes once
     /* verilator lint_off UNUSEDSIGNAL */
-    input homa_lro_info_t info,    // of the frame; not all of it matters here
+    input homa_lro_hashed_t info,  // of the frame; the id's lowest bit does not matter
     /* verilator lint_on UNUSEDSIGNAL */
+    input logic has_rpc,           // it has an RPC
     output logic [31:0] q_hash     // in the third cycle after that with step 3, and not longer
 );
   localparam int WIDE = 8;         // bytes of a step
@@ -25,13 +25,13 @@ module homa_lro_hash
 
   // ---- the bytes of this step, first one highest ----
 
-  wire [127:0] src = info.key.src, dst = info.key.dst;
-  wire [62:0] id = info.key.hdr[351-8*(COMMON_SENDER_ID_AT-COMMON_ACK_HIGH_AT)-:63];
-  wire [31:0] ports = info.key.class_ == CLASS_PORTS ? info.key.out_ports : 32'd0;
-  wire something = info.key.class_ != CLASS_NOT_IP && info.key.class_ != CLASS_BAD;
-  wire rpc = something && info.rpc;
-  wire v4 = something && !rpc && info.key.v4;
-  wire v6 = something && !rpc && !info.key.v4;
+  wire [127:0] src = info.src, dst = info.dst;
+  wire [62:0] id = info.id[63:1];
+  wire [31:0] ports = info.class_ == CLASS_PORTS ? info.out_ports : 32'd0;
+  wire something = info.class_ != CLASS_NOT_IP && info.class_ != CLASS_BAD;
+  wire rpc = something && has_rpc;
+  wire v4 = something && !rpc && info.v4;
+  wire v6 = something && !rpc && !info.v4;
 
   logic [8*WIDE-1:0] word;
   always_comb begin
@@ -48,7 +48,7 @@ module homa_lro_hash
   logic [8*TAIL-1:0] tail;
   always_comb begin
     tail = 0;
-    if (step == 3 && rpc) tail = {info.key.ports[31:16] ^ info.key.ports[15:0], 16'd0};
+    if (step == 3 && rpc) tail = {info.ports[31:16] ^ info.ports[15:0], 16'd0};
     if (step == 3 && v6) tail = ports;
   end
 

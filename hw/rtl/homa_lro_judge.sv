@@ -22,7 +22,8 @@ module homa_lro_judge
     input logic adv,
     input homa_meta_t s_meta,
     /* verilator lint_on UNUSEDSIGNAL */
-    output homa_lro_info_t q_info  // bytes and bad are not known here: 0
+    output homa_lro_info_t q_info, // bytes, bad and hashed are not said here: 0
+    output homa_lro_key_t q_key
 );
   function automatic logic [15:0] fold(input logic [19:0] value);
     logic [16:0] once;
@@ -72,6 +73,7 @@ module homa_lro_judge
     if (adv) begin
       q_info.bytes <= 0;
       q_info.bad <= 0;
+      q_info.hashed <= 0;
       q_info.rpc <= homa;
       q_info.homa <= homa;
       q_info.merges <= homa && carried && plain && right && data && s_meta.error == WIRE_OK &&
@@ -82,16 +84,16 @@ module homa_lro_judge
       q_info.at <= s_meta.at;
       q_info.offset <= seg_offset;
       q_info.length <= length[13:0];
-      q_info.key.tci <= s_meta.l3.tci;
-      q_info.key.vlan <= s_meta.l3.vlan;
-      q_info.key.v4 <= s_meta.l3.v4;
-      q_info.key.tos <= s_meta.l3.tos;
-      q_info.key.src <= s_meta.l3.src;
-      q_info.key.dst <= s_meta.l3.dst;
-      q_info.key.class_ <= s_meta.class_;
-      q_info.key.out_ports <= udp || s_meta.class_ == CLASS_PORTS
-                                  ? {s_meta.out_sport, s_meta.out_dport} : 32'd0;
-      q_info.key.ports <= ports;
-      q_info.key.hdr <= s_meta.hdr[HDR_BITS-8*SKIP+:352];
+      q_key.tci <= s_meta.l3.tci;
+      q_key.vlan <= s_meta.l3.vlan;
+      q_key.v4 <= s_meta.l3.v4;
+      q_key.tos <= s_meta.l3.tos;
+      q_key.src <= s_meta.l3.src;
+      q_key.dst <= s_meta.l3.dst;
+      q_key.class_ <= s_meta.class_;
+      q_key.out_ports <= udp || s_meta.class_ == CLASS_PORTS
+                             ? {s_meta.out_sport, s_meta.out_dport} : 32'd0;
+      q_key.ports <= ports;
+      q_key.hdr <= s_meta.hdr[HDR_BITS-8*SKIP+:352];
     end
 endmodule

@@ -32,7 +32,18 @@ package homa_lro_pkg;
     logic [351:0] hdr;       // bytes 8 to 51 of the Homa header
   } homa_lro_key_t;
 
-  // What is known of a frame that is in memory.
+  // What of a frame is hashed for receive side scaling.
+  typedef struct packed {
+    logic [2:0] class_;
+    logic v4;
+    logic [127:0] src;
+    logic [127:0] dst;
+    logic [31:0] out_ports;
+    logic [31:0] ports;
+    logic [63:0] id;
+  } homa_lro_hashed_t;
+
+  // What is known of a frame that is in memory. Its key stands in a memory beside its first page.
   typedef struct packed {
     logic [13:0] bytes;      // that are in memory
     logic bad;               // m_bad, or it was longer than LONGEST
@@ -44,7 +55,7 @@ package homa_lro_pkg;
     logic [7:0] at;          // as in homa_meta_t
     logic [31:0] offset;
     logic [13:0] length;     // bytes of the message in it
-    homa_lro_key_t key;
+    homa_lro_hashed_t hashed;
   } homa_lro_info_t;
 
   // What the host wants to know of a frame, or of the first packet of a unit, and what receive side

@@ -28,7 +28,8 @@ module homa_lro_store
     input logic r_on,                      // the beat that is asked for comes in the next cycle
     input logic [PAGES_BITS-1:0] r_page,
     input logic [$clog2(2048/WIDTH)-1:0] r_beat,
-    output logic [WIDTH-1:0] r_data,
+    output logic [1:0][WIDTH-1:0] r_data,  // of each half of the memory
+    output logic r_half,                   // which of them it is
     input logic [PAGES_BITS-1:0] n_page,   // the page after this one, a cycle later
     output logic [PAGES_BITS-1:0] n_next,
 
@@ -42,7 +43,9 @@ module homa_lro_store
   localparam int NUMBER = 1 << PAGES_BITS;
   localparam int LOW = 2 * (LONGEST / PAGE_BYTES);
 
-  logic [WIDTH-1:0] memory[NUMBER << BEAT_BITS];
+  // In two halves: what comes out of block RAM is late in its cycle, and which half it is of is chosen
+  // in a later one.
+  localparam int HALF_BITS = PAGES_BITS + BEAT_BITS - 1;
   logic [PAGES_BITS-1:0] next[NUMBER];
 
   function automatic logic [COUNT_BITS-1:0] count(input logic [BYTES-1:0] keep);
@@ -105,16 +108,24 @@ module homa_lro_store
   // The memory is large, so its inputs come from registers. What is written is not read before the
   // frame has ended, and that is told in the cycle in which its last beat is written.
   logic put;
-  logic [PAGES_BITS+BEAT_BITS-1:0] put_at;
+  logic [HALF_BITS:0] put_at;
   logic [WIDTH-1:0] put_data;
+  wire [HALF_BITS:0] r_at = {r_page, r_beat};
+
+  for (genvar i = 0; i < 2; i++) begin : half
+    logic [WIDTH-1:0] memory[1 << HALF_BITS];
+    always_ff @(posedge clk) begin
+      if (put && put_at[HALF_BITS] == 1'(i)) memory[put_at[HALF_BITS-1:0]] <= put_data;
+      if (r_on) r_data[i] <= memory[r_at[HALF_BITS-1:0]];
+    end
+  end
 
   always_ff @(posedge clk) begin
     put <= take && !too_long;
     put_at <= {here, beat};
     put_data <= s_data;
-    if (put) memory[put_at] <= put_data;
     if (take_spare && !begins) next[page] <= spare;
-    if (r_on) r_data <= memory[{r_page, r_beat}];
+    if (r_on) r_half <= r_at[HALF_BITS];
     n_next <= next[n_page];
     if (take_spare) page <= spare;
     if (take && begins) first <= spare;

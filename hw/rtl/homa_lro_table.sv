@@ -19,7 +19,10 @@
 module homa_lro_table
   import homa_lro_pkg::*;
 #(
-    parameter int PAGES_BITS = 10
+    parameter int PAGES_BITS = 10,
+    parameter int WORDS = 1,              // of which a key has so many, a power of two
+    localparam int WORD = ($bits(homa_lro_key_t) + WORDS - 1) / WORDS,
+    localparam int WORD_BITS = WORDS > 1 ? $clog2(WORDS) : 1
 ) (
     input logic clk,
     input logic rst,
@@ -36,6 +39,10 @@ module homa_lro_table
     /* verilator lint_off UNUSEDSIGNAL */
     input homa_lro_info_t f_info,         // not all of it matters here
     /* verilator lint_on UNUSEDSIGNAL */
+
+    output logic [PAGES_BITS-1:0] k_page, // a word of the key of the frame with this first page
+    output logic [WORD_BITS-1:0] k_word,
+    input logic [WORD-1:0] k_key,         // a cycle later
 
     output logic u_valid,                 // the next unit to leave
     input logic u_ready,
@@ -65,10 +72,13 @@ module homa_lro_table
   localparam logic [1:0] OPEN = 1;
   localparam logic [1:0] CLOSED = 2;
 
-  localparam logic [1:0] IDLE = 0;
-  localparam logic [1:0] LOOK = 1;
-  localparam logic [1:0] COMPARE = 2;
-  localparam logic [1:0] ACT = 3;
+  localparam logic [2:0] IDLE = 0;
+  localparam logic [2:0] LOOK = 1;
+  localparam logic [2:0] COMPARE = 2;
+  localparam logic [2:0] ACT = 3;
+  // Between COMPARE and ACT. Such a frame has no hash of its own: it is put behind others, or looked
+  // at once more when their unit is closed.
+  localparam logic [2:0] READ = 4;
 
   typedef struct packed {
     logic [PIECE_BITS:0] pieces;
@@ -79,16 +89,13 @@ module homa_lro_table
     logic [13:0] seg;
   } unit_t;
 
-  logic [1:0] state;
+  logic [2:0] state;
   logic [1:0] slot_state[SLOTS];
   logic slot_homa[SLOTS];
   logic [15:0] slot_digest[SLOTS];
   logic [15:0] slot_since[SLOTS];
   unit_t units[SLOTS];
   logic [16:0] fills[SLOTS];              // bytes of the unit
-  // In block RAM, whose output is late in its cycle: `key` has it a cycle later.
-  (* ram_style = "block" *) homa_lro_key_t keys[SLOTS];
-  homa_lro_key_t found_key;
   logic [PIECE-1:0] pieces[SLOTS*PIECES];
 
   // ---- which slots matter ----
@@ -116,7 +123,6 @@ module homa_lro_table
     for (int i = 0; i < SLOTS; i++) if (bit_[i]) number_of |= SLOT_BITS'(i);
   endfunction
   wire [SLOT_BITS-1:0] found = number_of(own_bit);
-  wire [SLOT_BITS-1:0] finds = number_of(alike & is_open);  // that in the cycle before
 
   // The open slot from the hand on, which goes round: roughly the oldest. It is known two cycles
   // late; whoever closes it looks whether it is open, or no slot has changed in the meantime.
@@ -138,12 +144,9 @@ module homa_lro_table
   // ---- a frame and its slot ----
 
   unit_t unit;
+  wire unit_t found_unit = units[found];
   logic [16:0] fill;
-  homa_lro_key_t key;
-  localparam int PARTS = 12;
-  localparam int PART = ($bits(homa_lro_key_t) + PARTS - 1) / PARTS;
-  logic [PARTS-1:0] same_part;
-  wire [PARTS*PART-1:0] differing = (PARTS * PART)'(key ^ f_info.key);
+  logic same;                             // its key is that of the unit's first frame
   wire merges = on && f_info.merges && !f_info.bad;
   // The message offset stands before each packet's part, and in the first one's header anyway.
   logic [14:0] more;                      // bytes that the frame adds to a unit
@@ -151,7 +154,6 @@ module homa_lro_table
   logic [17:0] space;                     // bytes that a unit may have before it; negative: none
   logic fits;                             // it may be put behind its RPC's unit, if that is alike
   logic alone;                            // it will not be merged
-  wire same = &same_part;
   logic [3:0] why;
   wire append = state == ACT && fits && same;
   wire [PIECE_BITS:0] number = unit.pieces + 1'b1;
@@ -174,6 +176,8 @@ module homa_lro_table
   wire timed = state == IDLE && late && slot_state[late_slot] == OPEN;
   wire squeezed = state == IDLE && !timed && low && has_open && !any_closed &&
                   slot_state[victim] == OPEN;
+  // What closes a slot in IDLE is seen in LOOK.
+  wire looks = state == IDLE && f_valid && !timed && !squeezed;
   wire close_own = push_out || (append && ends);
   wire close = timed || squeezed || close_own || evict || (enter && alone);
   logic [SLOT_BITS-1:0] close_slot;
@@ -184,8 +188,36 @@ module homa_lro_table
     if (enter) close_slot = free;
   end
 
+  // ---- the frame's key and that of the unit's first frame ----
+
+  // Their words are asked for in turns from IDLE on, the frame's first. `asked`: how many were. The
+  // first two are compared in COMPARE, the others in READ.
+  localparam int ASKS = 2 * WORDS;
+  localparam int ASK_BITS = $clog2(ASKS + 2);
+  localparam int PARTS = 12;
+  localparam int PART = (WORD + PARTS - 1) / PARTS;
+  logic [ASK_BITS-1:0] asked;
+  logic [WORD-1:0] word;                  // that which came a cycle ago
+  logic [PARTS-1:0] same_part;            // of these two
+  logic same_before;                      // all words before these two are the same
+  wire [PARTS*PART-1:0] differing = (PARTS * PART)'(k_key ^ word);
+  assign same = same_before && &same_part;
+  assign k_page = state == LOOK ? found_unit.page : asked[0] ? unit.page : f_page;
+  assign k_word = WORD_BITS'(asked >> 1);
+
+  always_ff @(posedge clk) begin
+    asked <= looks || (state != IDLE && state != ACT) ? asked + 1'b1 : '0;
+    if (rst) asked <= 0;
+    word <= k_key;
+    for (int i = 0; i < PARTS; i++) same_part[i] <= differing[PART*i+:PART] == 0;
+    if (state == COMPARE) same_before <= 1;
+    else if (asked[0]) same_before <= same;
+  end
+
+  // ---- what happens ----
+
   assign f_ready = append || enter || fast;
-  assign f_step = state;
+  assign f_step = state[1:0];
 
   always_comb begin
     why = EVENT_URGENT;
@@ -226,10 +258,10 @@ module homa_lro_table
       has_open <= |is_open;
       free <= lowest(is_free);
       case (state)
-        // What closes a slot here is seen in LOOK.
-        IDLE: if (f_valid && !timed && !squeezed) state <= LOOK;
+        IDLE: if (looks) state <= LOOK;
         LOOK: state <= COMPARE;
-        COMPARE: state <= ACT;
+        COMPARE: state <= WORDS > 1 && mine && merges ? READ : ACT;
+        READ: if (asked == ASK_BITS'(ASKS)) state <= ACT;
         default: state <= IDLE;
       endcase
       if (enter) slot_state[free] <= OPEN;
@@ -250,19 +282,16 @@ module homa_lro_table
     own_bit <= alike & is_open;
     any_alike <= |alike;
     more <= {1'b0, f_info.length} + 15'd4;
-    found_key <= keys[finds];
     if (state == LOOK) begin
       mine <= |own_bit;
       waits <= any_alike;
       own <= found;
-      key <= found_key;
-      unit <= units[found];
+      unit <= found_unit;
       fill <= fills[found];
       space <= {2'b00, limit} - {3'd0, more};
       begun <= {9'd0, f_info.at} + 17'd56 + {3'd0, f_info.length};
     end
     if (state == COMPARE) begin
-      for (int i = 0; i < PARTS; i++) same_part[i] <= differing[PART*i+:PART] == 0;
       fits <= mine && merges && !space[17] && fill <= space[16:0] && f_info.length <= unit.seg;
       grown <= fill + {2'b00, more};
       ends <= f_info.ends || f_info.length != unit.seg || number == (PIECE_BITS + 1)'(PIECES);
@@ -270,7 +299,6 @@ module homa_lro_table
     end
     if (close) closed[closed_in[SLOT_BITS-1:0]] <= close_slot;
     if (enter) begin
-      keys[free] <= f_info.key;
       slot_homa[free] <= f_info.homa;
       slot_digest[free] <= f_info.digest;
       slot_since[free] <= now;

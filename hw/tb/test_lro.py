@@ -22,6 +22,9 @@ WIDTH = int(os.environ.get("HW_WIDTH", "512"))
 FRAMES = int(os.environ.get("HW_FRAMES", "1000"))
 SEED = int(os.environ.get("HW_SEED", "1"))
 LONG = 65_535
+# Cycles from the last beat of a frame that passes to its first one, the parser's eight, at 64 bits
+# seven, included.
+ADDED = 20 if WIDTH == 64 else 21
 
 
 async def start(dut: Any, limit: int = LONG, patience: int = 3000, on: int = 1) -> None:
@@ -118,6 +121,30 @@ async def passes_at_once(dut: Any) -> None:
         await bench.step()
     assert [len(unit) for unit in bench.units] == [1, 1, 4, 1]
     assert bench.counts()["URGENT"] == 1
+
+
+@cocotb.test()
+async def latency(dut: Any) -> None:
+    """Nothing waits: a frame that passes leaves so many cycles after its end, whatever it is."""
+    rng = random.Random(SEED)
+    await start(dut)
+    rpc = Rpc(1, 3000, 1000)
+    whole, other = Rpc(2, 200, 200, v6=True), bytes(12) + b"\x88\xb5" + rng.randbytes(46)
+    found = {}
+    for name, frame in (("grant", rpc.grant(rng)), ("whole", whole.data(rng)), ("other", other)):
+        bench = Bench(dut, rng, WIDTH, steady=True)
+        taken: list[int] = []
+        cycle = 0
+        bench.source.begun = lambda: taken.append(cycle)
+        bench.send([frame])
+        while not bench.sink.bytes:
+            await bench.step()
+            cycle += 1
+            assert cycle < 1000, "nothing leaves"
+        found[name] = cycle - taken[0] - 1 - -(-len(frame) // (WIDTH // 8))
+        await bench.finish()
+    cocotb.log.info("cycles %s", found)
+    assert all(cycles <= ADDED for cycles in found.values()), f"{found}, not {ADDED}"
 
 
 @cocotb.test()

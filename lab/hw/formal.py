@@ -61,9 +61,6 @@ _SMALLER_LRO = {
         ("SLOT_BITS = 4;", "SLOT_BITS = 1;"),
         ("PIECES = 64;", "PIECES = 4;"),
         ("PIECE_BITS = 6;", "PIECE_BITS = 2;"),
-        ("logic [127:0] src;", "logic src;"),
-        ("logic [127:0] dst;", "logic dst;"),
-        ("logic [351:0] hdr;", "logic hdr;"),
     ),
     "homa_lro_table": (
         ("FAST_BITS = 6;", "FAST_BITS = 1;"),
@@ -77,7 +74,7 @@ PROOFS = {
     "grant_window": Proof("grant", ("homa_grant_pkg", "homa_grant_window"), 12, 18),
     "rss": Proof("classify", _RSS, 12, 14),
     "segment": Proof("lso", _SEGMENT, 6, 9, 1, {"LONGEST": 9216, "MOST": 65536}),
-    "lro_table": Proof("lro", (*_LRO, "homa_lro_table"), 20, 24, smaller=_SMALLER_LRO),
+    "lro_table": Proof("lro", (*_LRO, "homa_lro_table"), 22, 26, smaller=_SMALLER_LRO),
     "skid": Proof("lso", ("homa_skid",), 8, 12),
     "turns": Proof("lso", ("homa_turns",), 10, 14),
     "frame_fifo": Proof("lso", ("homa_frame_fifo",), 8, 10),
