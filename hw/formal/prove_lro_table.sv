@@ -8,11 +8,12 @@
 // unit at most.
 //
 // What is known of a frame is free: whether it merges, ends its message, is bad, which RPC and how
-// many bytes it has. So is what the memory of keys says, in two words for each frame: any two frames
+// many bytes it has. So is what the memory of keys says, in WORDS words for each frame: any two frames
 // may be alike, and not be so the next time. Memory is short whenever that is worst.
 module prove_lro_table
   import homa_lro_pkg::*;
 #(
+    parameter int WORDS = 2,
     parameter int SLOWEST = 15,
     parameter int LONGEST_WAIT = 15
 ) (
@@ -23,7 +24,7 @@ module prove_lro_table
     input logic f_valid, homa, merges, bad, ends, digest, long,
     input logic key
 );
-  localparam int WORD = $bits(homa_lro_key_t) / 2;
+  localparam int WORD = $bits(homa_lro_key_t) / WORDS;
   homa_lro_info_t f_info;
   always_comb begin
     f_info = 0;
@@ -47,7 +48,7 @@ module prove_lro_table
   logic [31:0] p_offset;
   logic [EVENTS-1:0] event_;
   logic reading, of_slot;                  // a unit is being read; it has a slot
-  homa_lro_table #(.PAGES_BITS(3), .WORDS(2)) table_ (
+  homa_lro_table #(.PAGES_BITS(3), .WORDS(WORDS)) table_ (
       .k_key(WORD'(key)), .limit(16'(limit)), .patience(16'd2), .f_page(3'd0), .u_ready(!reading), .p_slot(1'b0),
       .p_number(2'd0), .*);
 

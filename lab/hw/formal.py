@@ -30,15 +30,18 @@ FASTER = ("--unroll", "--noincr")
 class Proof:
     """`block`: the one that it is of; `files`: modules of hw/rtl below hw/formal/prove_NAME.sv;
     `depth`: cycles in a short test; `deep`: in a long one. `induction`: if what is asserted was true
-    for so many cycles, it is so in the next; 0: that is not shown. `large`: parameters of the
-    module in a long test, instead of those that it has. `smaller`: in these files a text becomes
-    another, so that there is less of everything."""
+    for so many cycles, it is so in the next; 0: that is not shown. `module`: another one of
+    hw/formal. `parameters` of it, instead of those that it has, and `large`: the same in a long
+    test. `smaller`: in these files a text becomes another, so that there is less of
+    everything."""
 
     block: str
     files: tuple[str, ...]
     depth: int
     deep: int
     induction: int = 0
+    module: str = ""
+    parameters: Mapping[str, int] = field(default_factory=dict)
     large: Mapping[str, int] = field(default_factory=dict)
     smaller: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
@@ -75,6 +78,13 @@ PROOFS = {
     "rss": Proof("classify", _RSS, 12, 14),
     "segment": Proof("lso", _SEGMENT, 6, 9, 1, {"LONGEST": 9216, "MOST": 65536}),
     "lro_table": Proof("lro", (*_LRO, "homa_lro_table"), 22, 26, smaller=_SMALLER_LRO),
+    # Keys are compared as a whole where the card is 256 or 512 bits wide.
+    "lro_table_1": Proof(
+        *("lro", (*_LRO, "homa_lro_table"), 20, 24),
+        module="prove_lro_table",
+        parameters={"WORDS": 1, "SLOWEST": 13, "LONGEST_WAIT": 13},
+        smaller=_SMALLER_LRO,
+    ),
     "skid": Proof("lso", ("homa_skid",), 8, 12),
     "turns": Proof("lso", ("homa_turns",), 10, 14),
     "frame_fifo": Proof("lso", ("homa_frame_fifo",), 8, 10),
@@ -86,15 +96,15 @@ def prove(name: str, deep: bool, root: Path = RTL) -> str:
     """For how long it is true. LabError, with the end of what the solver says, if it is not."""
     proof = PROOFS[name]
     depth = proof.deep if deep else proof.depth
-    large = proof.large if deep else {}
+    changed = {**proof.parameters, **(proof.large if deep else {})}
     folder = BUILD / "hw" / "formal" / name if root == RTL else root.parent / f"formal-{name}"
     folder.mkdir(parents=True, exist_ok=True)
-    top = f"prove_{name}"
+    top = proof.module or f"prove_{name}"
     sources = [*(root / f"{file}.sv" for file in proof.files), FORMAL / f"{top}.sv"]
     for source in sources:
         (folder / source.name).write_text(proof.text(source))
     names = " ".join(source.name for source in sources)
-    parameters = "".join(f" -G{name}={value}" for name, value in large.items())
+    parameters = "".join(f" -G{name}={value}" for name, value in changed.items())
     script = f"read_slang --threads 1 {names} --top {top}{parameters}\n"
     script += f"prep -top {top} -flatten\nasync2sync\nchformal -lower\nmemory_map\nopt -fast\nopt_clean -purge\n"
     script += "dffunmap\nwrite_smt2 -wires proof.smt2\n"
