@@ -251,11 +251,11 @@ static bool give(struct homa_supervisor *sv, struct homa_sv_sock *s,
 	if (one->given >= 0)
 		return give_again(sv, s, call, one);
 	rc = tell_peer(s, call, one);
-	/* As in the kernel the connection is lost if its name cannot be told. */
+	/* As in the kernel the connection is closed if its name cannot be told. */
 	if (rc) {
 		homa_sv_answer(sv, call, rc);
 		if (one->stream)
-			homa_stream_abort(one->stream);
+			homa_stream_close(one->stream);
 		else
 			close(one->fd);
 		free(one);

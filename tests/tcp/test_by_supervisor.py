@@ -245,7 +245,6 @@ def test_which__programs_need_it(both: tuple[Side, Side], goecho: Path) -> None:
 # Of the cases that expected.toml names, those whose two programs then wait for each other for ever.
 ENDLESS = (
     "fork_connects",
-    "lengths_wrong",
     "linger_waits",
     "listener_is_no_connection",
     "measured",
