@@ -200,10 +200,22 @@ static void refuse_all(struct tas_engine *engine, struct homa_list *list)
 			  homa_container_of(node, struct tas_conn, pending));
 }
 
+/* Forgets connections that are being opened. A reset would tell the peer that its connection is
+ * refused. As it is, the peer sends its SYN again, perhaps to a listener that shares the port, or,
+ * if it has heard our SYN-ACK, is reset by what it sends. */
+static void forget_all(struct tas_engine *engine, struct homa_list *half)
+{
+	struct homa_list *node;
+
+	while ((node = homa_list_first(half)))
+		tas_gone(engine,
+			 homa_container_of(node, struct tas_conn, pending));
+}
+
 void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener)
 {
 	homa_list_del(&listener->node);
 	homa_list_del(&listener->news);
-	refuse_all(engine, &listener->half);
+	forget_all(engine, &listener->half);
 	refuse_all(engine, &listener->ready);
 }

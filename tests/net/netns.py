@@ -86,8 +86,12 @@ class _Stream:
     def rest(self, timeout: float) -> str:
         """All that was not taken yet, until the end."""
         lines = []
-        while (line := self.line(timeout)) is not None:
-            lines.append(line)
+        try:
+            while (line := self.line(timeout)) is not None:
+                lines.append(line)
+        except queue.Empty:
+            said = "".join(lines)
+            raise AssertionError(f"another process still has its output; it said: {said}") from None
         return "".join(lines)
 
 

@@ -246,6 +246,56 @@ static void opening__listeners_share_a_port(void **state)
 	bench_free(b);
 }
 
+/* Of two listeners one ends while handshakes are under way. Their peers hear nothing: they ask
+ * again, and the other listener answers. Who takes the connection for open hears a reset. */
+static void opening__listener_ends_in_a_handshake(void **state)
+{
+	struct bench *b = bench_new(1500);
+	struct tas_listener two = { .port = 80,
+				    .rx_shift = 16,
+				    .rx_max = 65536,
+				    .backlog = 100,
+				    .reuse = true };
+	const struct tas_segment syn = { .flags = TAS_SYN,
+					 .seq = IRS,
+					 .window = 65535 };
+	struct tas_conn *conn = NULL;
+	u16 port = 3000;
+
+	(void)state;
+	listen_at(b, 100);
+	b->listener.reuse = true;
+	assert_int_equal(tas_listen(&b->engine, &two), 0);
+	b->pair.local_port = 80;
+	while (!b->listener.num_half)
+		conn = syn_from(b, port++);
+	ack_syn(b, conn);
+	assert_int_equal(b->listener.num_ready, 1);
+	/* No SYN-ACK has left for the last of these. */
+	while (b->listener.num_half < 2) {
+		b->pair.remote_port = port++;
+		drain(b);
+		in(b, syn);
+	}
+	tas_unlisten(&b->engine, &b->listener);
+	assert_int_equal(b->engine.num_half, two.num_half);
+	/* The connection that was open is reset, and nothing else. */
+	assert_true(sent(b));
+	assert_int_equal(b->seg.flags, TAS_RST | TAS_ACK);
+	assert_int_equal(drain(b), 0);
+	in(b, syn);
+	assert_true(sent(b));
+	assert_int_equal(b->seg.flags, TAS_SYN | TAS_ACK);
+	tas_unlisten(&b->engine, &two);
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = b->seg.seq + 1,
+				    .window = 65535 });
+	assert_true(sent(b));
+	assert_int_equal(b->seg.flags & TAS_RST, TAS_RST);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(opening__##name)
 
 int main(void)
@@ -257,6 +307,7 @@ int main(void)
 		CASE(connections_spread),
 		CASE(a_share_of_the_half_open),
 		CASE(listeners_share_a_port),
+		CASE(listener_ends_in_a_handshake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
