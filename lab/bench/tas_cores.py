@@ -205,21 +205,29 @@ def measure(ways: Sequence[Way], rounds: int, seconds: float) -> list[Series]:
     step_s = len(LEVELS) * seconds + STARTS_S
     with Steps(rounds * (len(series) * step_s + PEAK_S)) as steps, ExitStack() as stack:
         lab = stack.enter_context(Lab())
-        beds = {one.key: Bed(stack, lab, one.way, 50 + n) for n, one in enumerate(series)}
         for number in range(rounds):
-            with steps(f"round {number + 1}: the highest rate, {series[0].way.text}", PEAK_S):
-                rate = SHARE * beds[series[0].key].peak() / CLIENTS
-            for one in series:
-                with steps(f"round {number + 1}: {one.way.text}", step_s) as step:
-                    try:
-                        line = beds[one.key].line(rate, seconds, step.tick)
-                    except LabError as error:
-                        one.rounds.append(None)
-                        one.problem = f"round {number + 1}: {error}"
-                        continue
-                one.rounds.append(line.values(rate, seconds))
-                one.lines.append(line.as_json())
+            rate = 0.0
+            for index, one in enumerate(series):
+                # Threads of a homad that has nothing to do spin, so each way has its own time.
+                with ExitStack() as daemons:
+                    bed = Bed(daemons, lab, one.way, 50 + number * len(series) + index)
+                    if not rate:
+                        with steps(f"round {number + 1}: the highest rate, {one.way.text}", PEAK_S):
+                            rate = SHARE * bed.peak() / CLIENTS
+                    with steps(f"round {number + 1}: {one.way.text}", step_s) as step:
+                        _run(bed, one, rate, seconds, step.tick)
     return series
+
+
+def _run(bed: Bed, one: Series, rate: float, seconds: float, tick: Callable[[], None]) -> None:
+    try:
+        line = bed.line(rate, seconds, tick)
+    except LabError as error:
+        one.problem = f"round {len(one.rounds) + 1}: {error}"
+        one.rounds.append(None)
+        return
+    one.rounds.append(line.values(rate, seconds))
+    one.lines.append(line.as_json())
 
 
 def check(points: str, rounds: int, seconds: float) -> list[Way]:
