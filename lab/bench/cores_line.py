@@ -11,30 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lab.bench.histogram import Histogram, merge
+from lab.bench.tas import SAMPLES, checked
 from lab.errors import LabError
 
 CLIENTS = 5
 # Clients at the same time, level by level.
 LEVELS = (*range(1, CLIENTS + 1), *range(CLIENTS - 1, 0, -1))
 PART_S = 0.1
-SAMPLES = 1000  # no percentile from fewer
 # Of each level's time, what is left out at its beginning, because a client starts or ends then.
 _SETTLING = 0.2
 _BEFORE_S = 0.5
 _AFTER_S = 0.5
-
-
-def checked(document: dict) -> dict:
-    """What homa-flows reported, if it is whole; else LabError."""
-    if document.get("schema") != "homa-flows/1":
-        raise LabError("homa-flows wrote no result; rebuild everything with ./homa build")
-    if document["wrong"] or document["failed"]:
-        raise LabError(
-            f"{document['wrong']} wrong answers, {document['failed']} failed connections"
-        )
-    if not document["requests"]:
-        raise LabError("no request was answered")
-    return document
 
 
 @dataclass

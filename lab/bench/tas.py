@@ -36,11 +36,13 @@ from lab.paths import homa_flows
 SAMPLES = 1000  # no percentile from fewer
 START_S = 1.0  # what starting takes, for the progress bar
 FIRST_PORT = 10000
-# Limits of one user are no subject of these rows.
-SETTINGS = """
+RULES = """
 [[tcp_rule]]
 listen = [10000, 29999]
 connect = [10000, 29999]
+"""
+# Limits of one user are no subject of these rows.
+SETTINGS = f"""{RULES}
 [tcp]
 streams = 16384
 connections = 131072
@@ -206,10 +208,8 @@ def pipeline(bed: Bed, port: int, words: list[str]) -> list[Job]:
     return [*jobs, bed.job(0, "sink", sink)]
 
 
-def extract(document: dict | None, server_s: float) -> dict[str, float]:
-    """The metrics of what homa-flows or redis_load.py reported."""
-    if isinstance(document, dict) and document.get("schema") == redis_load.SCHEMA:
-        return {"rate": document["rate"]}
+def checked(document: dict | None) -> dict:
+    """What homa-flows reported, if it is whole; else LabError."""
     if not isinstance(document, dict) or document.get("schema") != "homa-flows/1":
         raise LabError("homa-flows wrote no result; rebuild everything with ./homa build")
     if document["wrong"] or document["failed"]:
@@ -218,6 +218,14 @@ def extract(document: dict | None, server_s: float) -> dict[str, float]:
         )
     if not document["bytes"]:
         raise LabError("nothing was carried")
+    return document
+
+
+def extract(reported: dict | None, server_s: float) -> dict[str, float]:
+    """The metrics of what homa-flows or redis_load.py reported."""
+    if isinstance(reported, dict) and reported.get("schema") == redis_load.SCHEMA:
+        return {"rate": reported["rate"]}
+    document = checked(reported)
     names = ("rate", "bits_per_s", "jain")
     values = {name: float(document[name]) for name in names}
     latency, interval = document["latency_ns"], document["interval_bytes"]

@@ -20,7 +20,7 @@ from lab import machine
 from lab.bench import results
 from lab.bench.run import check as check_times
 from lab.bench.run import spread
-from lab.bench.tas import SAMPLES, finish, head, nested, start
+from lab.bench.tas import RULES, SAMPLES, finish, head, nested, start
 from lab.console import Steps, console, table
 from lab.errors import LabError, UsageError
 from lab.net import tcp
@@ -35,11 +35,6 @@ SIZE = 100
 PORT = 10001
 _OPENS_S = 1.5  # from starting the programs to the window
 _WARMUP_S = 0.5
-_RULES = """
-[[tcp_rule]]
-listen = [10000, 29999]
-connect = [10000, 29999]
-"""
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ class Bed:
     """Two hosts on a link, each with a homad."""
 
     def __init__(self, stack: ExitStack, lab: Lab, link: Link) -> None:
-        settings = _RULES
+        settings = RULES
         if link.mbps:
             hosts = build_switch(lab, 2, link.mbps * 10**6).hosts
             tcp.tune(hosts)

@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab import machine
-from lab.bench import cores_line
 from lab.bench.cores_line import CLIENTS, LEVELS, PART_S, Answers, Threads
 from lab.bench.run import check as check_times
 from lab.bench.run import spread
-from lab.bench.tas import finish, head, nested, start
+from lab.bench.tas import RULES, checked, finish, head, nested, start
 from lab.console import Steps, console, table
 from lab.errors import LabError, UsageError
 from lab.net.homad import Homad, homads, unmodified, unmodified_env
@@ -39,11 +38,6 @@ PEAK_S = 1.0
 STARTS_S = 1.0  # from starting a client to its first request
 SHORTEST_S = 0.5
 _MOST_THREADS = 16
-_RULES = """
-[[tcp_rule]]
-listen = [10000, 29999]
-connect = [10000, 29999]
-"""
 
 
 @dataclass(frozen=True)
@@ -107,7 +101,7 @@ class Bed:
         self.pair: tuple[Host, Host] = lab.pair(f"c{subnet}", subnet, offloads=True, queues=cores)
         self.daemons: list[Homad | None] = [None, None]
         if way.settings:
-            of_side = (_RULES + way.settings(cores), _RULES)
+            of_side = (RULES + way.settings(cores), RULES)
             for side, settings in enumerate(of_side):
                 found = stack.enter_context(homads([self.pair[side]], settings=settings))
                 self.daemons[side] = found[0]
@@ -143,7 +137,7 @@ class Bed:
         """Requests per second of all clients together when each asks again at once."""
         words = ["--duration", str(PEAK_S)]
         found = self._run([(0.0, words)] * CLIENTS, lambda: None)
-        return sum(cores_line.checked(document)["rate"] for document in found)
+        return sum(checked(document)["rate"] for document in found)
 
     def line(self, rate: float, seconds: float, step: Callable[[], None]) -> Line:
         """The whole time line, with `rate` requests per second for each client."""

@@ -7,7 +7,6 @@ import pytest
 
 from lab.bench import tas_cores
 from lab.bench.cores_line import LEVELS, PART_S, Answers, Threads
-from lab.bench.histogram import Histogram
 from lab.bench.tas_cores import SCALED, WAYS, Line, Series
 from lab.errors import LabError, UsageError
 
@@ -24,7 +23,7 @@ def _document(begins: float, parts: list[dict]) -> dict:
         "schema": "homa-flows/1",
         "wrong": 0,
         "failed": 0,
-        "requests": sum(part["count"] for part in parts),
+        "bytes": sum(part["count"] for part in parts),
         "opened_at_s": begins,
         "part_s": PART_S,
         "parts": parts,
@@ -98,7 +97,7 @@ def test_answers__a_report_that_is_not_whole() -> None:
         {**whole, "schema": "x"},
         {**whole, "wrong": 1},
         {**whole, "failed": 2},
-        {**whole, "requests": 0},
+        {**whole, "bytes": 0},
     ):
         with pytest.raises(LabError):
             Answers.of([broken])
@@ -124,4 +123,3 @@ def test_check__ways_and_lengths() -> None:
     for seconds in (0.2, 60.0):
         with pytest.raises(UsageError, match="for each level"):
             tas_cores.check("", 1, seconds)
-    assert Histogram().percentile(50) is None
