@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from lab.errors import LabError
@@ -39,6 +39,7 @@ class Proof:
     files: tuple[str, ...]
     depth: int
     deep: int
+    _: KW_ONLY
     induction: int = 0
     module: str = ""
     parameters: Mapping[str, int] = field(default_factory=dict)
@@ -76,7 +77,9 @@ PROOFS = {
     "grant_slots": Proof("grant", ("homa_grant_pkg", "homa_grant_slots"), 8, 14),
     "grant_window": Proof("grant", ("homa_grant_pkg", "homa_grant_window"), 12, 18),
     "rss": Proof("classify", _RSS, 12, 14),
-    "segment": Proof("lso", _SEGMENT, 6, 9, 1, {"LONGEST": 9216, "MOST": 65536}),
+    "segment": Proof(
+        *("lso", _SEGMENT, 6, 9), induction=1, parameters={"LONGEST": 9216, "MOST": 65536}
+    ),
     "lro_table": Proof("lro", (*_LRO, "homa_lro_table"), 22, 26, smaller=_SMALLER_LRO),
     # Keys are compared as a whole where the card is 256 or 512 bits wide.
     "lro_table_1": Proof(

@@ -10,7 +10,8 @@ import pytest
 
 from lab.errors import LabError
 from lab.hw import __main__ as hw
-from lab.hw import synthesize
+from lab.hw import formal, synthesize
+from lab.hw.blocks import RTL
 
 ROUTED = """Warning: Max frequency for clock 'clk': 90.10 MHz (FAIL at 250.00 MHz)
 Info: Critical path report for clock 'clk' (posedge -> posedge):
@@ -109,3 +110,12 @@ def test_report__instances(
     assert hw.main(["report", "nic", "--size", "64", "--instances"]) == 0
     said = [line.split() for line in capsys.readouterr().out.splitlines()[-2:]]
     assert said == [["homa_nic", "64", "9", "8", "1.5"], ["homa_nic.lso", "64", "7", "6", "0.5"]]
+
+
+def test_proofs__have_the_modules_that_they_are_of() -> None:
+    for name, proof in formal.PROOFS.items():
+        files = [RTL / f"{file}.sv" for file in proof.files]
+        files += [formal.FORMAL / f"{proof.module or f'prove_{name}'}.sv"]
+        assert [str(file) for file in files if not file.exists()] == [], name
+        for file in files:
+            proof.text(file)
