@@ -8,11 +8,12 @@ import os
 import sys
 import time
 
-from lab.targets import ratchet
 from lab.errors import LabError
+from lab.targets import ratchet
 from lab.test import builds, interop, namespaces, needs, pkt, process, suites
 from lab.test.context import Context, Tally
 from lab.test.stages import CBMC, HW, INTEROP, STAGES, Stage
+from lab.vm.kernels import NAMES as VM_KERNELS
 
 SHOWN_LINES = 40
 
@@ -29,6 +30,7 @@ def main(arguments: list[str]) -> int:
         vm_kcsan=args.vm_kcsan,
         vm_rt=args.vm_rt,
         vm_all=args.vm_all,
+        vm_kernels=args.vm_kernels,
         record_counts=args.record_counts,
         again=args.again,
     )
@@ -101,6 +103,15 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="stage vm: also long tests, and all also under kernels between the oldest and the newest "
         "(before a release)",
+    )
+    parser.add_argument(
+        "--vm-kernels",
+        nargs="+",
+        choices=VM_KERNELS,
+        default=[],
+        metavar="NAME",
+        help=f"stage vm only under these kernels, each with every test but the long ones "
+        f"({', '.join(VM_KERNELS)})",
     )
     parser.add_argument(
         "--cbmc",

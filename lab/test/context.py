@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,6 +65,7 @@ class Context:
         vm_kcsan: bool = False,
         vm_rt: bool = False,
         vm_all: bool = False,
+        vm_kernels: Sequence[str] = (),
         record_counts: str = "",
         again: bool = False,
     ) -> None:
@@ -72,6 +74,7 @@ class Context:
         self.vm_kcsan = vm_kcsan
         self.vm_rt = vm_rt
         self.vm_all = vm_all
+        self.vm_kernels = vm_kernels
         self.record_counts = record_counts
         self.again = again
         self.wanted = wanted

@@ -23,10 +23,7 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
         tally.skip("vm", "there is no host/kernel/Kbuild")
         return tally
     builds.ensure(context, "plain")
-    # What takes longest first: the debug kernel is slow, and 7.2 needs a compiler.
-    order = [*(kernels.RT if context.vm_rt else ()), *reversed(kernels.TESTED)]
-    if context.vm_kcsan:
-        order.insert(0, kernels.KCSAN)
+    order = _order(context)
     ready = [
         name
         for name, is_ready in zip(
@@ -41,9 +38,9 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
     parts = [
         (name, i, files) for name in ready for i, files in enumerate(python_tests.parts_of("vm"))
     ]
-    asked = _asked(context)
+    whole = (*ready[:1], *_asked(context), *context.vm_kernels)
     jobs = [
-        partial(_tests, context, name, names, seconds, i, files, once=name in (ready[0], *asked))
+        partial(_tests, context, name, names, seconds, i, files, whole=name in whole)
         for name, i, files in parts
     ]
     under = {name: Tally() for name in ready}
@@ -63,10 +60,20 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
     return tally
 
 
+def _order(context: Context) -> list[str]:
+    """The kernels of this run. What takes longest is first: the debug kernel is slow, and 7.2 needs
+    a compiler."""
+    order = [*(kernels.RT if context.vm_rt else ()), *reversed(kernels.TESTED)]
+    if context.vm_kcsan:
+        order.insert(0, kernels.KCSAN)
+    named = context.vm_kernels
+    return [name for name in reversed(kernels.NAMES) if name in named] if named else order
+
+
 def _asked(context: Context) -> list[str]:
     """Kernels that notice mistakes and were asked for: they have every test."""
     wanted = {kernels.DEBUG: context.vm_debug, kernels.KCSAN: context.vm_kcsan}
-    return [name for name, asked in wanted.items() if asked]
+    return [name for name, asked in wanted.items() if asked or name in context.vm_kernels]
 
 
 def _prepare(context: Context, tally: Tally, name: str) -> bool:
@@ -99,17 +106,16 @@ def _tests(
     number: int,
     files: list[Path],
     *,
-    once: bool,
+    whole: bool,
 ) -> Tally:
-    """pytest under one kernel over a part of the files; `once`: also what needs to run under
-    one only. Without --vm-debug
-    the debug kernel, several times as slow, has the tests that are marked for it; the one with KCSAN
-    is there only if asked for."""
+    """pytest under one kernel over a part of the files; `whole`: also what needs to run under one
+    kernel only. The debug kernel, several times as slow, has the tests that are marked for it unless
+    it is asked for; the one with KCSAN is there only if asked for."""
     env = {
         "HOMA_VM_KERNELS": name,
-        "HOMA_VM_ONCE": str(int(once)),
-        "HOMA_VM_DEBUG": str(int(context.vm_debug)),
-        "HOMA_VM_ENDS": str(int(context.vm_all or name not in kernels.BETWEEN)),
+        "HOMA_VM_ONCE": str(int(whole)),
+        "HOMA_VM_DEBUG": str(int(kernels.DEBUG in _asked(context))),
+        "HOMA_VM_ENDS": str(int(context.vm_all or whole or name not in kernels.BETWEEN)),
         "HOMA_VM_LONG": str(int(context.vm_all)),
     }
     slow = 20 if name in _asked(context) else 1

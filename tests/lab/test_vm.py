@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from lab.test import vm_tests
 from lab.test.context import Context, Tally
 from lab.vm import apt, cache, cli, debug, guest, initramfs, klog, local, module
 from lab.vm.errors import BuildFailed, Missing, VmError
-from lab.vm.kernels import BUILT, NAMES, SERIES, Kernel, newest_cached, prepare
+from lab.vm.kernels import BUILT, NAMES, SERIES, TESTED, Kernel, newest_cached, prepare
 
 KERNEL = Kernel("6.1", "6.1.0", Path("/boot/vmlinuz"), Path("/headers"))
 
@@ -184,10 +185,16 @@ def test_config__of_a_kernel_that_is_built(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("options", "built"),
-    [({}, set()), ({"vm_debug": True}, {"debug"}), ({"vm_kcsan": True}, {"kcsan"})],
+    [
+        ({}, set()),
+        ({"vm_debug": True}, {"debug"}),
+        ({"vm_kcsan": True}, {"kcsan"}),
+        ({"vm_kernels": ["debug"]}, {"debug"}),
+        ({"vm_kernels": ["6.12", "kcsan"]}, {"kcsan"}),
+    ],
 )
 def test_stage__builds_the_kernel_that_is_asked_for(
-    options: dict[str, bool], built: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], built: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared, tested = {}, {}
 
@@ -206,12 +213,13 @@ def test_stage__builds_the_kernel_that_is_asked_for(
     monkeypatch.setattr(vm_tests.python_tests, "pytest", run_pytest)
     assert vm_tests.run(Context(False, [], **options), [], 100).failed == 0
     assert {name for name, asked in prepared.items() if asked} == built
-    assert ("kcsan" in prepared) == ("kcsan" in built)
+    named = options.get("vm_kernels", [])
+    assert set(prepared) == set(named or {*TESTED, *built})
     assert ("vm-kcsan-0" in tested) == ("kcsan" in built)
     for label, (seconds, env) in tested.items():
         assert env["HOMA_VM_KERNELS"] in label
         assert (seconds > 100) == (env["HOMA_VM_KERNELS"] in built)
-        everything = env["HOMA_VM_KERNELS"] in {"6.1", *built}
+        everything = env["HOMA_VM_KERNELS"] in {*(named or ["6.1"]), *built}
         assert env["HOMA_VM_ONCE"] == str(int(everything)), label
 
 
