@@ -129,7 +129,7 @@ void hostile_gaps_paid(void)
 	/* A record is 64 bytes; without them 20 RPCs, and 64 KB that may stay charged. */
 	cgroup_becomes_charged("sock", (long long)TORN * GAPS * 64 - 100000,
 			       4000000);
-	CHECK(!sysctl_set("timeout_ticks", 30000), "timeout_ticks");
+	CHECK(!sysctl_set("timeout_ticks", patient_timeout()), "timeout_ticks");
 	close_socks();
 	cgroup_becomes_charged("sock", 0, 0);
 	cgroup_leave();

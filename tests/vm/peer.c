@@ -30,10 +30,15 @@ void close_socks(void)
 	close_sock(&cl);
 }
 
+long patient_timeout(void)
+{
+	return patience() > 1 ? 60000 : 30000;
+}
+
 void meet(long resend_ticks)
 {
 	/* Where there are none of these, we do without: a slow machine may then fail. */
-	sysctl_set("timeout_ticks", 30000);
+	sysctl_set("timeout_ticks", patient_timeout());
 	sysctl_set("resend_ticks", resend_ticks);
 	sysctl_set("unsched_bytes", UNSCHED);
 	sysctl_set("restart_guard_us", 1);

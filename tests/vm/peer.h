@@ -25,6 +25,9 @@ void close_socks(void);
 /** meet() - settings for a conversation in which nothing is hurried, the tap, the
  *  sockets. @resend_ticks: after which the machine asks for what is missing. */
 void meet(long resend_ticks);
+/** patient_timeout() - ticks of silence after which an RPC ends in such a conversation: the
+ *  most that the setting takes where a check may take longer than elsewhere. */
+long patient_timeout(void);
 /** client_port() - of the machine's client. */
 int client_port(void);
 /** serve() - take request @id (as we name it) from the machine's server, others are dropped. */
