@@ -18,11 +18,6 @@
 #include "tcp_sleep.h"
 #include "real.h"
 
-/* All that epoll_ctl() takes together with EPOLLEXCLUSIVE. */
-#define WITH_EXCLUSIVE                                                   \
-	((uint32_t)(EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLET | \
-		    EPOLLWAKEUP | EPOLLEXCLUSIVE))
-
 static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event) ? -errno : 0;
@@ -47,6 +42,7 @@ static void forget(struct homa_pl_watch *w)
 	struct homa_pl_watch **at;
 
 	homa_pl_ready_remove(w);
+	homa_pl_watch_end(w);
 	for (at = &w->set->watches; *at != w; at = &(*at)->of_set)
 		;
 	*at = w->of_set;
@@ -112,8 +108,10 @@ static void share_all(void)
 		bool open = set->ear.open && !set->ear.shared;
 
 		set->ear.shared = true;
-		epfd = open ? descriptor_of(set) : -1;
-		if (epfd < 0)
+		epfd = open || set->both ? descriptor_of(set) : -1;
+		while (epfd >= 0 && set->both)
+			homa_pl_watch_tell_kernel(set->both, epfd);
+		if (epfd < 0 || !open)
 			continue;
 		homa_pl_ear_close(&set->ear, epfd);
 		homa_pl_ear_open(&set->ear, epfd,
@@ -170,28 +168,6 @@ static struct homa_pl_watch *find_watch(const struct homa_pl_sock *s,
 	return w;
 }
 
-/* Only sockets for which something can come from the kernel are in the kernel's set. */
-static bool belongs_there(const struct homa_pl_sock *s)
-{
-	return !s->tcp->stream || s->tcp->listens;
-}
-
-static void tell_kernel(struct homa_pl_watch *w, int epfd)
-{
-	struct epoll_event event = w->event;
-	bool there = belongs_there(w->sock);
-
-	/* The kernel takes no changes of such an entry, and this one is as it was. */
-	if (there && w->kernels && (event.events & EPOLLEXCLUSIVE))
-		return;
-	if (there)
-		w->kernels = !real_ctl(epfd,
-				       w->kernels ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
-				       w->fd, &event);
-	else if (w->kernels)
-		w->kernels = real_ctl(epfd, EPOLL_CTL_DEL, w->fd, &event) != 0;
-}
-
 static int add(struct homa_pl_sock *s, struct homa_pl_set *set, int fd,
 	       const struct epoll_event *event)
 {
@@ -213,28 +189,11 @@ static int add(struct homa_pl_sock *s, struct homa_pl_set *set, int fd,
 	return 0;
 }
 
-/* What the kernel refuses of every descriptor; @w: the entry that there is, or NULL. */
-static int wrong_with(int op, const struct epoll_event *event,
-		      const struct homa_pl_watch *w)
-{
-	if (op == EPOLL_CTL_DEL)
-		return 0;
-	if (op != EPOLL_CTL_ADD && op != EPOLL_CTL_MOD)
-		return -EINVAL;
-	if (op == EPOLL_CTL_MOD && w && (w->event.events & EPOLLEXCLUSIVE))
-		return -EINVAL;
-	if (!(event->events & EPOLLEXCLUSIVE))
-		return 0;
-	return op == EPOLL_CTL_MOD || (event->events & ~WITH_EXCLUSIVE) ?
-		       -EINVAL :
-		       0;
-}
-
 static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 		  int op, int fd, const struct epoll_event *event)
 {
 	struct homa_pl_watch *w = find_watch(s, set, fd);
-	int rc = wrong_with(op, event, w);
+	int rc = homa_pl_watch_wrong(op, event, w);
 
 	if (rc)
 		return rc;
@@ -253,7 +212,7 @@ static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 	}
 	w->event = *event;
 	w->off = false;
-	tell_kernel(w, epfd);
+	homa_pl_watch_tell_kernel(w, epfd);
 	/* A thread that waits will look whether the stream is ready. */
 	if (s->tcp->stream)
 		homa_pl_ready_put(w, NULL);
@@ -325,7 +284,7 @@ void homa_pl_tcp_moved(struct homa_pl_sock *s)
 
 	homa_pl_tcp_lock();
 	for (w = s->tcp->watches; w; w = w->of_sock) {
-		tell_kernel(w, descriptor_of(w->set));
+		homa_pl_watch_tell_kernel(w, descriptor_of(w->set));
 		homa_pl_ready_put(w, NULL);
 	}
 	homa_pl_tcp_unlock();
@@ -349,6 +308,19 @@ static void tell_others(struct homa_pl_set *set)
 		homa_pl_set_nudge(set);
 }
 
+/* Write what the stream is ready for to @event; false if it is not. */
+static bool tell(struct homa_pl_watch *w, struct epoll_event *event)
+{
+	uint32_t got = homa_pl_ready_events(w);
+
+	if (!got)
+		return false;
+	event->events = got;
+	event->data = w->event.data;
+	w->off = w->event.events & EPOLLONESHOT;
+	return true;
+}
+
 /* Write the events of at most @max streams that are ready; returns how many. */
 static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 {
@@ -356,15 +328,10 @@ static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 	int n = 0;
 
 	while (n < max && (w = homa_pl_ready_take(set))) {
-		uint32_t got = homa_pl_ready_events(w);
-
-		if (!got)
+		if (!tell(w, &events[n]))
 			continue;
-		events[n].events = got;
-		events[n++].data = w->event.data;
-		if (w->event.events & EPOLLONESHOT) {
-			w->off = true;
-		} else if (!(w->event.events & EPOLLET)) {
+		n++;
+		if (!(w->event.events & (EPOLLONESHOT | EPOLLET))) {
 			*end = w;
 			w->of_ready = NULL;
 			end = &w->of_ready;
@@ -390,9 +357,11 @@ struct ours {
 	bool nudged;
 	/* homad has signalled. */
 	bool signalled;
+	/* The kernel has a connection for a listener of which we tell. */
+	bool both;
 };
 
-/* Take the events of our own descriptors out; returns how many are left. */
+/* Take the events that are for us out; returns how many are left. */
 static int strip(const struct homa_pl_set *set, struct epoll_event *events,
 		 int n, struct ours *ours)
 {
@@ -408,19 +377,43 @@ static int strip(const struct homa_pl_set *set, struct epoll_event *events,
 			ours->nudged = true;
 		else if (is == &set->homad_cookie)
 			ours->signalled = true;
+		else if (is == &set->both_cookie)
+			ours->both = true;
 		else if (is != &set->ready_cookie)
 			events[left++] = events[i];
 	}
 	return left;
 }
 
-/* What is left of the kernel's @n events. */
+/* The kernel has told of listeners with EPOLLONESHOT. Write the events of those that were not told;
+ * returns how many. They are not in the list then, so none is told twice. */
+static int collect_both(struct homa_pl_set *set, struct epoll_event *events,
+			int max)
+{
+	struct homa_pl_watch *w;
+	int n = 0;
+
+	homa_pl_tcp_lock();
+	for (w = set->both; w; w = w->of_both) {
+		homa_pl_ready_remove(w);
+		if (n == max)
+			homa_pl_ready_put(w, set);
+		else if (!w->off && tell(w, &events[n]))
+			n++;
+	}
+	homa_pl_tcp_unlock();
+	return n;
+}
+
+/* What is left of the kernel's @n events, of at most @max. */
 static int without_ours(struct homa_pl_set *set, struct epoll_event *events,
-			int n, struct ours *ours)
+			int n, int max, struct ours *ours)
 {
 	uint64_t count;
 
 	n = strip(set, events, n, ours);
+	if (!HOMA_PL_LIKELY(!ours->both))
+		n += collect_both(set, events + n, max - n);
 	if (ours->nudged &&
 	    HOMA_PL_REAL(read)(set->nudge_fd, &count, sizeof(count)) < 0)
 		return n; /* The event was another one's, or another thread has read it. */
@@ -438,7 +431,7 @@ static int kernel_events(struct homa_pl_set *set, int epfd,
 
 	if (n < 0)
 		return -errno;
-	n = without_ours(set, events, n, &ours);
+	n = without_ours(set, events, n, max, &ours);
 	if (ours.signalled)
 		homa_pl_pump();
 	return n;
@@ -491,7 +484,7 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 	homa_pl_hold_again(sleep.depth);
 	pthread_cleanup_pop(0);
 	if (n > 0)
-		n = without_ours(set, events, n, &ours);
+		n = without_ours(set, events, n, max, &ours);
 	homa_pl_leave_set(set);
 	*signalled = ours.signalled;
 	/* The signal may have come before the kernel was called. */

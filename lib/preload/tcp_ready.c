@@ -94,6 +94,8 @@ uint32_t homa_pl_ready_events(const struct homa_pl_watch *w)
 	if (!w->sock->tcp->stream)
 		return 0;
 	got = (uint32_t)(unsigned short)homa_pl_tcp_ready(w->sock);
+	if (!HOMA_PL_LIKELY(got || !w->both))
+		got = homa_pl_watch_kernels(w);
 
 	/* epoll's bits are the same as poll()'s. */
 	return got & (w->event.events | EPOLLERR | EPOLLHUP);

@@ -18,6 +18,8 @@ struct homa_pl_watch {
 	struct homa_pl_watch *of_set;
 	/* The next watch in the set's ready list. */
 	struct homa_pl_watch *of_ready;
+	/* The next watch of the set with @both. */
+	struct homa_pl_watch *of_both;
 	/* The socket. */
 	struct homa_pl_sock *sock;
 	/* The set. */
@@ -32,12 +34,16 @@ struct homa_pl_watch {
 	bool off;
 	/* The kernel's set has the descriptor, too. */
 	bool kernels;
+	/* What the kernel's set says of the descriptor is for us (tcp_watch.c). */
+	bool both;
 };
 
 /** struct homa_pl_set - an epoll set with TCP sockets; under homa_pl_tcp_lock() */
 struct homa_pl_set {
 	/* The first watch of the set. */
 	struct homa_pl_watch *watches;
+	/* The first watch with @both. */
+	struct homa_pl_watch *both;
 	/* The ready list: its first watch, and where the next one is linked. */
 	struct homa_pl_watch *first, **last;
 	/* The descriptor of the kernel's set when the program made it. */
@@ -64,9 +70,10 @@ struct homa_pl_set {
 	bool polled;
 	/* The last wait had no place for what the kernel would tell. It is atomic. */
 	bool kernel_waits;
-	/* The addresses of these fields mark our own descriptors in the kernel's set: @cookie
-	 * @nudge_fd, @homad_cookie homad's, @ready_cookie @ready_fd. */
-	char cookie, homad_cookie, ready_cookie;
+	/* The addresses of these fields mark in the kernel's set what is not told to the program:
+	 * @cookie @nudge_fd, @homad_cookie homad's, @ready_cookie @ready_fd, and @both_cookie the
+	 * program's descriptors of watches with @both. */
+	char cookie, homad_cookie, ready_cookie, both_cookie;
 };
 
 /** homa_pl_ready_put() - put a socket, of which there is news, into the ready list of its set. Who
@@ -93,5 +100,17 @@ void homa_pl_set_tell(struct homa_pl_set *set, bool news);
 /** homa_pl_sets_tell() - do so for all sets in sets. Bytes that are read are no news, so whoever
  *  asks the kernel for a set has this done before. */
 void homa_pl_sets_tell(void);
+
+/** homa_pl_watch_wrong() - the error with which the kernel refuses @op of any descriptor, or 0; @w:
+ *  the entry that there is, or NULL. */
+int homa_pl_watch_wrong(int op, const struct epoll_event *event,
+			const struct homa_pl_watch *w);
+/** homa_pl_watch_tell_kernel() - let the kernel's set, by its descriptor @epfd, have what it shall
+ *  of the watch. */
+void homa_pl_watch_tell_kernel(struct homa_pl_watch *w, int epfd);
+/** homa_pl_watch_end() - the watch ends. */
+void homa_pl_watch_end(struct homa_pl_watch *w);
+/** homa_pl_watch_kernels() - what the kernel's socket of a watch with @both is ready for. */
+uint32_t homa_pl_watch_kernels(const struct homa_pl_watch *w);
 
 #endif

@@ -5,6 +5,7 @@
  * slept.
  */
 #include <limits.h>
+#include <sched.h>
 #include "tcp_calls.h"
 
 #define THREADS 4
@@ -276,6 +277,147 @@ static void wakes_one_of_set__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* ---- several threads that wait in one set for one connection ---- */
+
+/** struct shared_set - a set, and what its threads were told */
+struct shared_set {
+	/* The set, its connection, and a pipe that ends the threads. */
+	int set, fd, pipe[2];
+	/* What the connection is watched for. */
+	uint32_t events;
+	/* Threads that were told and have not armed the connection anew. */
+	_Atomic int inside;
+	/* How often the connection was told. */
+	_Atomic int told;
+	/* Bytes that were read. */
+	_Atomic size_t position;
+};
+
+static void watch(const struct shared_set *w, int operation, int fd,
+		  uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	MUST(epoll_ctl(w->set, operation, fd, &event));
+}
+
+/* Start the threads that run @each. */
+static void share(struct shared_set *w, pthread_t threads[THREADS],
+		  void *(*each)(void *))
+{
+	w->set = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+	MUST(pipe(w->pipe));
+	watch(w, EPOLL_CTL_ADD, w->pipe[0], EPOLLIN);
+	watch(w, EPOLL_CTL_ADD, w->fd, w->events);
+	for (int i = 0; i < THREADS; i++)
+		SAME(pthread_create(&threads[i], NULL, each, w), 0);
+}
+
+static void join_all(const struct shared_set *w, const pthread_t threads[THREADS])
+{
+	SAME(write(w->pipe[1], "", 1), 1);
+	for (int i = 0; i < THREADS; i++)
+		SAME(pthread_join(threads[i], NULL), 0);
+}
+
+/* Wait for the connection; false: the threads shall end. */
+static bool is_told(struct shared_set *w)
+{
+	struct epoll_event event;
+
+	SAME(epoll_wait(w->set, &event, 1, -1), 1);
+	return event.data.fd == w->fd;
+}
+
+static void *read_alone(void *argument)
+{
+	struct shared_set *w = argument;
+
+	while (is_told(w)) {
+		unsigned char bytes[7];
+		ssize_t got;
+
+		SAME(w->inside++, 0);
+		got = recv(w->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		EXPECT(got >= 0 || errno == EAGAIN);
+		if (got > 0) {
+			EXPECT(tcp_filled(bytes, (size_t)got, w->position));
+			w->position += (size_t)got;
+		}
+		/* The end of the stream ends the threads. */
+		if (!got && !w->told++)
+			SAME(write(w->pipe[1], "", 1), 1);
+		w->inside--;
+		watch(w, EPOLL_CTL_MOD, w->fd, w->events);
+	}
+	return NULL;
+}
+
+/* With EPOLLONESHOT no two threads are told of the connection at once, while bytes come. */
+static void wakes_oneshot__server(struct tcp_end *end)
+{
+	struct shared_set w = { .fd = tcp_accept_one(end),
+				.events = EPOLLIN | EPOLLONESHOT };
+	pthread_t threads[THREADS];
+
+	share(&w, threads, read_alone);
+	for (int i = 0; i < THREADS; i++)
+		SAME(pthread_join(threads[i], NULL), 0);
+	SAME(w.position, EVENTS * 10);
+	tcp_close(w.fd);
+}
+
+static void wakes_oneshot__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	for (int i = 0; i < EVENTS; i++) {
+		tcp_send(fd, 10, (size_t)i * 10);
+		sched_yield();
+	}
+	tcp_close(fd);
+}
+
+static void *count_edges(void *argument)
+{
+	struct shared_set *w = argument;
+
+	while (is_told(w)) {
+		tcp_receive(w->fd, 10, 0);
+		/* What the peer acknowledges of it is no edge. */
+		tcp_send(w->fd, 10, 0);
+		w->told++;
+	}
+	return NULL;
+}
+
+/* With EPOLLET one thread is told of each arrival, once. */
+static void wakes_edges__server(struct tcp_end *end)
+{
+	struct shared_set w = { .fd = tcp_accept_one(end),
+				.events = EPOLLIN | EPOLLET };
+	pthread_t threads[THREADS];
+
+	share(&w, threads, count_edges);
+	tcp_await(end);
+	join_all(&w, threads);
+	SAME(w.told, EVENTS);
+	tcp_close(w.fd);
+}
+
+static void wakes_edges__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	for (int i = 0; i < EVENTS; i++) {
+		tcp_send(fd, 10, 0);
+		tcp_receive(fd, 10, 0);
+	}
+	tcp_tell(end);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_wake_cases[] = {
 	TCP_CASE(wakes_in_sets),
 	TCP_CASE(wakes_in_recv),
@@ -283,5 +425,7 @@ const struct tcp_case tcp_wake_cases[] = {
 	TCP_CASE(wakes_with_pipes),
 	TCP_CASE(wakes_in_turn),
 	TCP_CASE(wakes_one_of_set),
+	TCP_CASE(wakes_oneshot),
+	TCP_CASE(wakes_edges),
 	{ 0 },
 };
