@@ -52,6 +52,7 @@ int tas_set(struct tas_engine *engine, const char *name, u64 value)
 void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now,
 		     u32 mtu)
 {
+	static const u32 no_places;
 	/* Numbers that the generator shows must not lead back to the keys. */
 	struct homa_siphash s = homa_siphash_begin(seed[2], seed[5]);
 	u32 i;
@@ -81,6 +82,9 @@ void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now,
 	homa_list_init(&engine->tx);
 	homa_list_init(&engine->events);
 	homa_list_init(&engine->news);
+	homa_list_init(&engine->refused.ready);
+	/* Bytes for its connections are dropped. */
+	engine->refused.places = &no_places;
 	engine->mtu = mtu;
 	tas_set_now(engine, now, 0);
 }

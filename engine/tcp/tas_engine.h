@@ -127,6 +127,8 @@ struct tas_limit {
  * @resets: limit on resets that answer segments of no connection.
  * @cookie_at: time at which a SYN cookie was last sent, in ns.
  * @slow_left: number of segments that the slow path still takes in this round.
+ * @refused: stands for listeners that have ended: its connections are to be reset, and wait for
+ *	room in @stray, which is not empty meanwhile.
  */
 struct tas_engine {
 	u64 now;
@@ -162,6 +164,7 @@ struct tas_engine {
 	struct tas_limit challenges, resets;
 	u64 cookie_at;
 	u32 slow_left;
+	struct tas_listener refused;
 };
 
 /** tas_engine_init() - an engine without connections
@@ -287,8 +290,15 @@ struct tas_conn *tas_known(struct tas_engine *engine,
 /** tas_knows() - is there any connection between the two ends of @pair? It may be in TIME_WAIT. */
 bool tas_knows(struct tas_engine *engine, const struct tas_pair *pair);
 
-/** tas_unlisten() - end @listener; its connections that were not accepted are reset */
+/** tas_unlisten() - end @listener; its connections that were not accepted are reset, some of them
+ *  by later calls of tas_next_out() if there are many */
 void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener);
+
+/** tas_refuses() - has a listener ended whose connections were not all reset yet? */
+static inline bool tas_refuses(const struct tas_engine *engine)
+{
+	return engine->refused.num_ready;
+}
 
 /** tas_next_ready() - a listener that has had a new connection since it was last returned;
  *  NULL: there is none */

@@ -163,6 +163,8 @@ void tas_orphan(struct tas_engine *engine, struct tas_conn *conn);
 void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn);
 /* Takes the peer's FIN, before which no byte is missing. */
 void tas_fin_in(struct tas_engine *engine, struct tas_conn *conn);
+/* Resets connections of @refused, as long as half of @stray is left to others. */
+void tas_refuse(struct tas_engine *engine);
 
 /* ---- tas_ended.c ---- */
 

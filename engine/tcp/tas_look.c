@@ -134,7 +134,9 @@ static void look_at_conn(const struct tas_engine *engine,
 	look->state = conn->f.state;
 	look->pair = conn->f.pair;
 	look->conn = conn;
-	look->listener = conn->listener;
+	/* Nobody knows of @refused. */
+	look->listener =
+		conn->listener == &engine->refused ? NULL : conn->listener;
 	tas_conn_info(engine, conn, &look->info);
 }
 

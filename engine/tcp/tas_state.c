@@ -191,13 +191,31 @@ void tas_options(struct tas_engine *engine, struct tas_conn *conn)
 	tas_want(engine, conn);
 }
 
+void tas_refuse(struct tas_engine *engine)
+{
+	struct homa_list *node;
+
+	while (engine->stray_tail - engine->stray_head < TAS_STRAYS / 2 &&
+	       (node = homa_list_first(&engine->refused.ready)))
+		tas_abort(engine,
+			  homa_container_of(node, struct tas_conn, pending));
+}
+
+/* Resets the connections of a listener that ends. The listener itself is the host's again. */
 static void refuse_all(struct tas_engine *engine, struct homa_list *list)
 {
 	struct homa_list *node;
 
-	while ((node = homa_list_first(list)))
-		tas_abort(engine,
-			  homa_container_of(node, struct tas_conn, pending));
+	while ((node = homa_list_pop(list))) {
+		struct tas_conn *conn =
+			homa_container_of(node, struct tas_conn, pending);
+
+		conn->listener = &engine->refused;
+		conn->f.flags |= TAS_F_WAITS;
+		engine->refused.num_ready++;
+		homa_list_add_tail(&engine->refused.ready, node);
+	}
+	tas_refuse(engine);
 }
 
 /* Forgets connections that are being opened. A reset would tell the peer that its connection is

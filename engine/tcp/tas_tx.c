@@ -408,6 +408,8 @@ bool tas_next_other(struct tas_engine *engine, struct tas_out *out)
 
 	if (engine->stray_head != engine->stray_tail) {
 		stray_out(engine, out);
+		if (unlikely(tas_refuses(engine)))
+			tas_refuse(engine);
 		return true;
 	}
 	while ((node = homa_list_pop(&engine->tx))) {

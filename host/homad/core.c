@@ -416,7 +416,7 @@ static int close_all(struct homad_thread *t, void *arg)
 	return 0;
 }
 
-/* Attachments, or streams that are to be reset. */
+/* Attachments, or connections that are to be reset. */
 static int still_closing(struct homad_thread *t, void *arg)
 {
 	const struct homad_tcp *first = t->tcp;
@@ -426,7 +426,9 @@ static int still_closing(struct homad_thread *t, void *arg)
 	if (!first)
 		return some;
 	do
-		some |= !homa_list_empty(&t->tcp->resetting);
+		some |= !homa_list_empty(&t->tcp->resetting) ||
+			tas_refuses(&t->tcp->engine) ||
+			tas_refuses(&t->tcp->local);
 	while (homad_tcp_another(t, first));
 	return some;
 }

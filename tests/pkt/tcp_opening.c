@@ -296,6 +296,53 @@ static void opening__listener_ends_in_a_handshake(void **state)
 	bench_free(b);
 }
 
+/* Takes what is sent; returns how many of it are resets. */
+static u32 resets(struct bench *b)
+{
+	u32 n = 0;
+
+	while (sent(b))
+		n += !!(b->seg.flags & TAS_RST);
+	return n;
+}
+
+/* A listener ends with more open connections than the engine keeps resets for. Each peer hears one
+ * all the same, unless it has gone meanwhile. Bytes that come meanwhile are nobody's. */
+static void opening__listener_ends_with_many(void **state)
+{
+	static const u32 none;
+	struct bench *b = bench_new(1500);
+	struct tas_conn *conn[200];
+	u32 i;
+
+	(void)state;
+	listen_at(b, 200);
+	b->listener.places = &none;
+	b->pair.local_port = 80;
+	for (i = 0; i < 200; i++) {
+		conn[i] = syn_from(b, (u16)(3000 + i));
+		ack_syn(b, conn[i]);
+	}
+	assert_int_equal(b->listener.num_ready, 200);
+	drain(b);
+	tas_unlisten(&b->engine, &b->listener);
+	memset(&b->listener, 0xee, sizeof(b->listener));
+	/* Half of the ring stays free for others. */
+	assert_true(b->engine.stray_tail - b->engine.stray_head <= TAS_STRAYS / 2);
+	b->pair.remote_port = 3198;
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = conn[198]->iss + 1,
+				    .window = 65535,
+				    .length = 10 });
+	assert_null(b->copy.conn);
+	b->pair.remote_port = 3199;
+	in(b, (struct tas_segment){ .flags = TAS_RST, .seq = IRS + 1 });
+	assert_int_equal(resets(b), 199);
+	assert_int_equal(b->engine.table.count, 0);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(opening__##name)
 
 int main(void)
@@ -308,6 +355,7 @@ int main(void)
 		CASE(a_share_of_the_half_open),
 		CASE(listeners_share_a_port),
 		CASE(listener_ends_in_a_handshake),
+		CASE(listener_ends_with_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

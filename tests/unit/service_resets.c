@@ -108,10 +108,47 @@ static void resets__of_programs_that_end_together(void **state)
 	end_all(bed);
 }
 
+/* A listener with twice as many connections as its program has slots for. */
+static void resets__of_connections_that_wait_for_a_slot(void **state)
+{
+	struct homad_tcp_listener listeners[PROGRAMS];
+	struct program *programs[PROGRAMS];
+	struct caller callers[CALLERS] = { 0 }, others[CALLERS] = { 0 };
+	struct bed *bed = bed_new();
+	u32 i, reset = 0;
+
+	(void)state;
+	for (i = 0; i < PROGRAMS; i++) {
+		programs[i] = program(bed);
+		assert_int_equal(listen_at(bed, programs[i], &listeners[i],
+					   (u16)(PORT + i), false),
+				 0);
+	}
+	for (i = 0; i < CALLERS; i++)
+		call(bed, &others[i], (u16)(PORT + i % PROGRAMS),
+		     (u16)(5000 + i));
+	for (i = 0; i < CALLERS; i++)
+		call(bed, &callers[i], (u16)(PORT + i % PROGRAMS),
+		     (u16)(6000 + i));
+	for (i = 0; i < PROGRAMS; i++)
+		assert_int_equal(listeners[i].l.num_ready, SLOTS);
+	for (i = 0; i < PROGRAMS; i++)
+		homad_session_close(bed->t, &programs[i]->side->app);
+	for (i = 0; i < 20 && reset < CALLERS; i++) {
+		reset = send_all(bed, callers);
+		homad_streams_reset(bed->t);
+	}
+	assert_int_equal(reset, CALLERS);
+	for (i = 0; i < PROGRAMS; i++)
+		end(bed, programs[i]);
+	end_all(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resets__of_programs_that_end_together),
+		cmocka_unit_test(resets__of_connections_that_wait_for_a_slot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,12 +63,7 @@ static void end_listener(struct homad_thread *t,
 			 struct homad_tcp_listener *listener)
 {
 	struct homa_list *node;
-	struct tas_conn *conn;
 
-	while ((conn = tas_accept(&t->tcp->local, &listener->here))) {
-		tas_abort(&t->tcp->local, conn);
-		homad_tcp_local_reset(t);
-	}
 	while ((node = homa_list_first(&listener->parked))) {
 		struct homad_stream *stream =
 			homa_container_of(node, struct homad_stream, pending);
