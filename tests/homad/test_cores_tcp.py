@@ -242,6 +242,55 @@ def test_ports__of_listeners_that_have_ended() -> None:
             one.stop()
 
 
+# Says how many connections came to it, among those that share the port, when it is told to.
+SHARER = """
+import signal, socket, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+listener = socket.create_server(("", int(sys.argv[1])), backlog=1000, reuse_port=True)
+print("ready", flush=True)
+signal.sigwait([signal.SIGUSR1])
+listener.setblocking(False)
+have = []
+try:
+    while True:
+        have.append(listener.accept())
+except BlockingIOError:
+    print(len(have), flush=True)
+signal.pause()
+"""
+MANY = """
+import signal, socket, sys
+ends = [socket.create_connection((sys.argv[1], int(sys.argv[2]))) for _ in range(int(sys.argv[3]))]
+print("open", flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("where", ["within", "outside"])
+def test_programs__that_share_a_port_get_equal_parts(where: str) -> None:
+    """Two of them are at home at one thread, and one at the other."""
+    count = 300
+    with dedicated({"scale": False}, tcp_rule=[RULE]) as (a, b):
+        sharers = []
+        for _ in range(3):
+            sharers.append(a.start(by_homad(sys.executable, "-c", SHARER, 5000)))
+            assert sharers[-1].line() == "ready"
+        assert sorted(app["thread"] for app in apps_of(a)) == [0, 0, 1]
+        host, way = (a, by_homad) if where == "within" else (b, by_kernel)
+        client = host.start(way(sys.executable, "-c", MANY, a.v4, 5000, count))
+        assert client.line(60) == "open"
+        # Connections within the host are open when the client knows of them; others a moment later.
+        eventually(lambda: snapshot(a.homad)["tcp"]["connections"] >= count)
+        parts = []
+        for one in sharers:
+            one.send_signal(signal.SIGUSR1)
+            parts.append(int(one.line()))
+        assert sum(parts) == count, parts
+        assert min(parts) > 65 and max(parts) < 140, parts
+        for one in [*sharers, client]:
+            one.stop()
+
+
 def test_programs__beside_those_of_homa() -> None:
     """Programs with TCP take turns at the threads, and Homa's go on at both."""
     with dedicated({"scale": False}, tcp_rule=[RULE]) as (a, b):

@@ -153,6 +153,82 @@ static void steering__shared_port(void **state)
 	several_free(s);
 }
 
+/* Each listener gets as many connections as the others, however many of them are in one instance.
+ * Each connection has one home. */
+static void steering__by_the_number_of_listeners(void **state)
+{
+	struct several *s = spread_new();
+	u32 listeners[HOMAD_MAX_THREADS] = { 3, 0, 1 };
+	struct tas_listener l[4];
+	u32 i, turn, first, num[2] = { 0, 0 };
+
+	(void)state;
+	homad_steering_spread(s->bed->d.steering, PORT, listeners);
+	/* A few at a time, as there is memory for so many. */
+	for (turn = 0; turn < 20; turn++) {
+		for (i = 0; i < 4; i++)
+			listens(s, i == 3 ? 2 : 0, &l[i], 5, true);
+		for (i = 0; i < SYNS; i++)
+			comes(s, i % THREADS, TAS_SYN,
+			      (u16)(1000 + turn * SYNS + i), 5);
+		first = l[3].num_half;
+		num[0] += l[0].num_half + l[1].num_half + l[2].num_half;
+		num[1] += first;
+		for (i = 0; i < SYNS; i++)
+			comes(s, (i + 1) % THREADS, TAS_SYN,
+			      (u16)(1000 + turn * SYNS + i), 5);
+		assert_int_equal(l[3].num_half, first);
+		for (i = 0; i < 4; i++)
+			tas_unlisten(&instance(s, i == 3 ? 2 : 0)->engine, &l[i]);
+	}
+	assert_int_equal(num[0] + num[1], 20 * SYNS);
+	assert_in_range(num[1], 60, 140);
+	several_free(s);
+}
+
+static u32 parts(const struct homad_steering *steering, u32 index)
+{
+	u32 n = 0, i;
+
+	for (i = 0; i < HOMAD_PARTS; i++)
+		n += steering->first[PORT][i] == index + 1;
+	return n;
+}
+
+/* When listeners come and go, few connections get another instance that is asked first. */
+static void steering__parts_of_a_port(void **state)
+{
+	struct homad_steering *steering = homad_steering_new();
+	u32 listeners[HOMAD_MAX_THREADS] = { 1, 1 };
+	u8 before[HOMAD_PARTS];
+	u32 i, moved = 0;
+
+	(void)state;
+	steering->num = 3;
+	homad_steering_spread(steering, PORT, listeners);
+	assert_int_equal(parts(steering, 0), HOMAD_PARTS / 2);
+	assert_int_equal(parts(steering, 1), HOMAD_PARTS / 2);
+	memcpy(before, steering->first[PORT], sizeof(before));
+	listeners[2] = 2;
+	homad_steering_spread(steering, PORT, listeners);
+	assert_int_equal(parts(steering, 0), HOMAD_PARTS / 4);
+	assert_int_equal(parts(steering, 2), HOMAD_PARTS / 2);
+	for (i = 0; i < HOMAD_PARTS; i++)
+		moved += before[i] != steering->first[PORT][i];
+	assert_int_equal(moved, HOMAD_PARTS / 2);
+	/* One among many has a part, too. */
+	listeners[0] = 1000;
+	homad_steering_spread(steering, PORT, listeners);
+	assert_int_equal(parts(steering, 0), HOMAD_PARTS - 2);
+	assert_int_equal(parts(steering, 1), 1);
+	assert_int_equal(parts(steering, 2), 1);
+	/* Who is alone needs no parts. */
+	listeners[0] = listeners[1] = 0;
+	homad_steering_spread(steering, PORT, listeners);
+	assert_int_equal(parts(steering, 2), 0);
+	free(steering);
+}
+
 /* A listener has ended and its connections have not, when another instance's program listens. */
 static void steering__connections_of_before(void **state)
 {
@@ -359,6 +435,8 @@ int main(void)
 		cmocka_unit_test(steering__no_header),
 		cmocka_unit_test(steering__by_the_address),
 		cmocka_unit_test(steering__shared_port),
+		cmocka_unit_test(steering__by_the_number_of_listeners),
+		cmocka_unit_test(steering__parts_of_a_port),
 		cmocka_unit_test(steering__connections_of_before),
 		cmocka_unit_test(steering__instances_move),
 		cmocka_unit_test(steering__attachments_move_along),

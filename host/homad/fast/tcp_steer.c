@@ -7,9 +7,9 @@
  * SO_REUSEPORT, or a listener has ended while its connections go on and another program listens.
  * Then the instances are asked one after the other whether they know the connection, and if none
  * does, those that listen whether the address is theirs. A hash of the ends says who is asked
- * first. It spreads new connections over programs that share a port, and as long as the same
- * programs have the port, it finds them at once. Each instance is asked at most twice, so a
- * stranger's segment costs a bounded number of copies.
+ * first, more often one with more listeners. It spreads new connections over listeners that share a
+ * port, and as long as the same ones have the port, it finds them at once. Each instance is asked
+ * at most twice, so a stranger's segment costs a bounded number of copies.
  *
  * No thread waits for another one, and no lock is taken. An instance may move while its segments
  * are under way: they lie in its rings.
@@ -98,7 +98,8 @@ HOMA_RARE static void ask(struct homad_thread *t,
 	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
 	hash = homad_steering_hash(steering, &pair);
 	while ((left = claims & ~asked)) {
-		index = homad_steering_choose(left, hash);
+		index = homad_steering_choose(steering, pair.local_port, left,
+					      hash);
 		if (!runs(t, index)) {
 			hand(t, index, *with, pkt, asked);
 			return;
@@ -110,7 +111,8 @@ HOMA_RARE static void ask(struct homad_thread *t,
 		asked |= 1u << index;
 	}
 	while ((left = listens & ~(asked >> NO_LISTENER))) {
-		index = homad_steering_choose(left, hash);
+		index = homad_steering_choose(steering, pair.local_port, left,
+					      hash);
 		if (!runs(t, index)) {
 			hand(t, index, *with, pkt, asked);
 			return;
@@ -123,7 +125,11 @@ HOMA_RARE static void ask(struct homad_thread *t,
 		}
 		asked |= 1u << (index + NO_LISTENER);
 	}
-	give(t, claims ? homad_steering_choose(claims, hash) : 0, with, pkt);
+	give(t,
+	     claims ? homad_steering_choose(steering, pair.local_port, claims,
+					    hash) :
+		      0,
+	     with, pkt);
 }
 
 static void steer(struct homad_thread *t, const struct homad_port *port,

@@ -9,6 +9,10 @@
 #include "homad_tcp.h"
 #include "tcp_handed.h"
 
+/* The number of parts into which the connections to a port of several instances are divided, a
+ * power of 2 so large that 16 instances have one each. */
+#define HOMAD_PARTS 64u
+
 /**
  * struct homad_steering - homad.steering
  *
@@ -26,6 +30,9 @@
  *	one.
  * @listens: for each local port, a bit for each instance that has a listener there which takes
  *	connections.
+ * @first: for each local port at which several instances have listeners, who is asked first about
+ *	a connection, by a hash of its ends: the number of an instance plus 1. The more listeners an
+ *	instance has, the more entries are its. 0: at most one instance has listeners.
  * @listeners: for each local port, the first of the listeners there, linked by
  *	homad_tcp_listener.next_here. A thread may read one until its round is over.
  */
@@ -35,6 +42,7 @@ struct homad_steering {
 	u64 key[2];
 	u16 claims[65536];
 	u16 listens[65536];
+	u8 first[65536][HOMAD_PARTS];
 	struct homad_tcp_listener *listeners[65536];
 };
 
@@ -57,13 +65,19 @@ void homad_steering_listen(struct homad_steering *steering,
 			   struct homad_tcp_listener *listener);
 void homad_steering_unlisten(struct homad_steering *steering,
 			     const struct homad_tcp_listener *listener);
+/** homad_steering_spread() - @listeners: how many listeners each instance has at @port that take
+ *  connections. New ones are spread so that each listener gets as many as the others. */
+void homad_steering_spread(struct homad_steering *steering, u16 port,
+			   const u32 listeners[HOMAD_MAX_THREADS]);
 /** homad_steering_hash() - a keyed hash of both ends of @pair. homad_steering_choose() - the number
- *  of the bit of @bits, not 0, that @hash chooses. */
+ *  of the instance among @bits, not 0, that is asked first about a connection to @port with that
+ *  @hash. */
 u32 homad_steering_hash(const struct homad_steering *steering,
 			const struct tas_pair *pair);
-u32 homad_steering_choose(u32 bits, u32 hash);
-/** homad_steering_listens() - a bit for each instance with a listener for connections to @pair's
- *  local end. A thread asks. */
+u32 homad_steering_choose(const struct homad_steering *steering, u16 port,
+			  u32 bits, u32 hash);
+/** homad_steering_listens() - the number of listeners for connections to @pair's local end. A
+ *  thread asks. */
 u32 homad_steering_listens(const struct homad_steering *steering,
 			   const struct tas_pair *pair);
 /** homad_steering_room() - has each ring that @t puts segments into room for the longest? */

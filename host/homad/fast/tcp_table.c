@@ -57,6 +57,70 @@ void homad_steering_set(struct homad_steering *steering, u16 port, u32 index,
 	set_bit(&steering->claims[port], index, has);
 }
 
+/* Divides HOMAD_PARTS by the number of listeners. Each instance with a listener has one part at
+ * least, which the largest goes without. */
+static void divide(const u32 *listeners, u32 num, u32 all, u32 *part)
+{
+	u32 upto = 0, last = 0, largest = 0, i;
+
+	for (i = 0; i < num; i++) {
+		u32 end;
+
+		upto += listeners[i];
+		end = (u32)((u64)upto * HOMAD_PARTS / all);
+		part[i] = end - last;
+		last = end;
+		largest = part[i] > part[largest] ? i : largest;
+	}
+	for (i = 0; i < num; i++) {
+		if (listeners[i] && !part[i]) {
+			part[i]++;
+			part[largest]--;
+		}
+	}
+}
+
+/* Gives entries of instances that have too many to those that have too few. */
+static void redistribute(u8 *first, u32 *part)
+{
+	bool stays[HOMAD_PARTS];
+	u32 i, to = 0;
+
+	for (i = 0; i < HOMAD_PARTS; i++) {
+		stays[i] = first[i] && part[first[i] - 1];
+		if (stays[i])
+			part[first[i] - 1]--;
+	}
+	for (i = 0; i < HOMAD_PARTS; i++) {
+		if (stays[i])
+			continue;
+		while (!part[to])
+			to++;
+		part[to]--;
+		__atomic_store_n(&first[i], (u8)(to + 1), __ATOMIC_RELAXED);
+	}
+}
+
+void homad_steering_spread(struct homad_steering *steering, u16 port,
+			   const u32 listeners[HOMAD_MAX_THREADS])
+{
+	u8 *first = steering->first[port];
+	u32 part[HOMAD_MAX_THREADS], all = 0, several = 0, i;
+
+	for (i = 0; i < steering->num; i++) {
+		all += listeners[i];
+		several += !!listeners[i];
+	}
+	if (several > 1) {
+		divide(listeners, steering->num, all, part);
+		redistribute(first, part);
+		return;
+	}
+	for (i = 0; first[0] && i < HOMAD_PARTS; i++)
+		__atomic_store_n(&first[HOMAD_PARTS - 1 - i], 0,
+				 __ATOMIC_RELAXED);
+}
+
 void homad_steering_listen(struct homad_steering *steering,
 			   struct homad_tcp_listener *listener)
 {
@@ -106,29 +170,66 @@ u32 homad_steering_hash(const struct homad_steering *steering,
 	return (u32)homa_siphash_end(&s);
 }
 
-u32 homad_steering_choose(u32 bits, u32 hash)
+u32 homad_steering_choose(const struct homad_steering *steering, u16 port,
+			  u32 bits, u32 hash)
 {
-	u32 skip = hash % (u32)__builtin_popcount(bits);
+	u32 first = __atomic_load_n(&steering->first[port][hash % HOMAD_PARTS],
+				    __ATOMIC_RELAXED);
+	u32 skip;
 
+	if (first && bits >> (first - 1) & 1)
+		return first - 1;
+	skip = hash % (u32)__builtin_popcount(bits);
 	while (skip--)
 		bits &= bits - 1;
 	return (u32)__builtin_ctz(bits);
 }
 
+/* Returns the first listener at this address, of @at and those behind it; or NULL. */
+static const struct homad_tcp_listener *
+next_at(struct homad_tcp_listener *const *at, const u8 local[16])
+{
+	const struct homad_tcp_listener *l;
+
+	while ((l = __atomic_load_n(at, __ATOMIC_ACQUIRE)) &&
+	       (HOMA_READ_ONCE(l->ended) || !is_at(&l->l, local)))
+		at = &l->next_here;
+	return l;
+}
+
 u32 homad_steering_listens(const struct homad_steering *steering,
 			   const struct tas_pair *pair)
 {
-	const struct homad_tcp_listener *listener;
-	u32 bits = 0;
+	const struct homad_tcp_listener *l =
+		next_at(&steering->listeners[pair->local_port], pair->local);
+	u32 num = 0;
 
-	listener = __atomic_load_n(&steering->listeners[pair->local_port],
-				   __ATOMIC_ACQUIRE);
-	for (; listener;
-	     listener = __atomic_load_n(&listener->next_here, __ATOMIC_ACQUIRE))
-		if (!HOMA_READ_ONCE(listener->ended) &&
-		    is_at(&listener->l, pair->local))
-			bits |= 1u << listener->tcp->index;
-	return bits;
+	for (; l; l = next_at(&l->next_here, pair->local))
+		num++;
+	return num;
+}
+
+/* Returns the listener that gets the connection, whose SYN was sent on this host; or NULL. */
+static const struct homad_tcp_listener *
+listener_for(const struct homad_steering *steering, const struct tas_pair *pair)
+{
+	const struct homad_tcp_listener *l =
+		next_at(&steering->listeners[pair->local_port], pair->local);
+	u32 num = homad_steering_listens(steering, pair), skip;
+
+	if (!l || num < 2)
+		return l;
+	skip = homad_steering_hash(steering, pair) % num;
+	while (skip--) {
+		const struct homad_tcp_listener *next =
+			next_at(&l->next_here, pair->local);
+
+		/* One has ended meanwhile. */
+		if (!next)
+			break;
+		l = next;
+	}
+	return l;
 }
 
 bool homad_steering_room(const struct homad_thread *t)
@@ -158,11 +259,12 @@ static u32 owner_of(const struct homad_steering *steering,
 		    const struct tas_pair *pair, bool opens,
 		    struct homad_handing *with)
 {
-	u32 bits = opens ? homad_steering_listens(steering, pair) : 0;
+	const struct homad_tcp_listener *l =
+		opens ? listener_for(steering, pair) : NULL;
+	u32 bits;
 
-	if (bits)
-		return homad_steering_choose(bits, homad_steering_hash(steering,
-								       pair));
+	if (l)
+		return l->tcp->index;
 	bits = __atomic_load_n(&steering->claims[pair->local_port],
 			       __ATOMIC_ACQUIRE);
 	if (bits & (bits - 1))

@@ -225,7 +225,8 @@ void homad_tcp_show_port(struct homad *d, u16 port)
 {
 	struct homad_tcp_ports *ports = homad_slow(d)->tcp;
 	struct homa_list *head = homad_tcp_held(ports, port), *node;
-	u32 has = 0, listens = 0, i;
+	u32 listeners[HOMAD_MAX_THREADS] = { 0 };
+	u32 has = 0, i;
 
 	homa_list_for_each(node, head) {
 		const struct homad_tcp_listener *l =
@@ -235,11 +236,12 @@ void homad_tcp_show_port(struct homad *d, u16 port)
 			continue;
 		has |= 1u << l->tcp->index;
 		if (!HOMA_READ_ONCE(l->ended))
-			listens |= 1u << l->tcp->index;
+			listeners[l->tcp->index]++;
 	}
 	for (i = 0; i < d->steering->num; i++)
 		homad_steering_set(d->steering, port, i, has >> i & 1,
-				   listens >> i & 1);
+				   listeners[i] > 0);
+	homad_steering_spread(d->steering, port, listeners);
 }
 
 static int nothing(struct homad_thread *t, void *arg)
