@@ -397,6 +397,13 @@ static int take(int fd)
 	}
 }
 
+static const char *why_not(int rc)
+{
+	return rc == -EBUSY ?
+		       "this process has TCP sockets at another thread of homad than that one" :
+		       strerror(-rc);
+}
+
 /* Make a socket of homad's of the descriptor, if it stands for one. Returns 0 or a negative errno;
  * -EMFILE, -ENFILE and -ENOMEM say that there is no room for it in this process. */
 static int receive(int fd)
@@ -413,7 +420,7 @@ static int receive(int fd)
 	}
 	if (rc)
 		homa_pl_debug("a TCP socket that was received cannot be used: %s",
-			      strerror(-rc));
+			      why_not(rc));
 	return rc;
 }
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -289,6 +290,58 @@ def test_programs__that_share_a_port_get_equal_parts(where: str) -> None:
         assert min(parts) > 65 and max(parts) < 140, parts
         for one in [*sharers, client]:
             one.stop()
+
+
+GIVER = """
+import os, signal, socket, sys
+path, to, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+unix = socket.create_server(path, family=socket.AF_UNIX)
+one = socket.create_connection((to, port))
+print("ready", flush=True)
+for _ in range(2):
+    there = unix.accept()[0]
+    socket.send_fds(there, [b"x"], [one.fileno()])
+    assert there.recv(1) == b"x"
+"""
+TAKER = """
+import errno, socket, sys
+path, port = sys.argv[1], int(sys.argv[2])
+listener = socket.create_server(("", port)) if port else None
+unix = socket.socket(socket.AF_UNIX)
+unix.connect(path)
+one = socket.socket(fileno=socket.recv_fds(unix, 1, 1)[1][0])
+if port:
+    try:
+        one.send(b"x")
+    except OSError as wrong:
+        print(errno.errorcode[wrong.errno], flush=True)
+else:
+    one.sendall(b"right")
+    print(one.recv(5, socket.MSG_WAITALL).decode(), flush=True)
+unix.send(b"x")
+"""
+
+
+def test_sockets__are_not_passed_to_another_thread(tmp_path: Path) -> None:
+    """The taker has some at its own thread. It is told so, and counted. Who has none yet moves."""
+    path = tmp_path / "there"
+    with dedicated({"scale": False}, tcp_rule=[RULE]) as (a, b):
+        server = b.start(by_kernel(sys.executable, "-c", PATIENT, 5000))
+        assert server.line() == "ready"
+        giver = a.start(by_homad(sys.executable, "-c", GIVER, path, b.v4, 5000))
+        assert giver.line() == "ready"
+        words = by_homad(sys.executable, "-c", TAKER, path)
+        done = a.run(["env", "HOMA_PRELOAD_DEBUG=1", *words, "5001"])
+        assert done.stdout.strip() == "ENOTCONN"
+        assert "at another thread of homad" in done.stderr, done.stderr
+        counts = snapshot(a.homad)["tcp"]
+        assert [counts[n] for n in ("taken", "takes_refused", "takes_elsewhere")] == [0, 1, 1]
+        done = a.run([*words, "0"])
+        assert done.stdout.strip() == "right"
+        counts = snapshot(a.homad)["tcp"]
+        assert [counts[n] for n in ("taken", "takes_refused", "takes_elsewhere")] == [1, 1, 1]
+        assert giver.wait()[0] == 0
+        server.stop()
 
 
 def test_programs__beside_those_of_homa() -> None:

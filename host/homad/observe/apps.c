@@ -170,6 +170,7 @@ static void look_at_counts(struct homad *d, void *arg)
 	v->listens_refused = slow->tcp->listens_refused;
 	v->taken = slow->tcp->taken;
 	v->takes_refused = slow->tcp->takes_refused;
+	v->takes_elsewhere = slow->tcp->takes_elsewhere;
 }
 
 /* ---- putting the pieces together ---- */

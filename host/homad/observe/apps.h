@@ -95,13 +95,15 @@ struct homad_user_view {
  * @listens_refused: The number of requests to listen at a TCP port that have failed.
  * @taken: The number of TCP connections and listeners that processes have passed to others.
  * @takes_refused: The number of those that whoever showed them did not get.
+ * @takes_elsewhere: The number of these that were refused as the two processes are at different
+ *	instances of TCP.
  */
 struct homad_slow_view {
 	u32 num_apps;
 	u64 attached, detached, refused, evicted;
 	u64 handed_over, handovers_expired;
 	u64 memory_grown, memory_shrunk, memory_refused;
-	u64 listens_refused, taken, takes_refused;
+	u64 listens_refused, taken, takes_refused, takes_elsewhere;
 };
 
 /**

@@ -142,6 +142,7 @@ static cJSON *tcp_json(const struct homad_tcp_stats *tcp,
 	homad_json_u64(json, "listens_refused", slow->listens_refused);
 	homad_json_u64(json, "taken", slow->taken);
 	homad_json_u64(json, "takes_refused", slow->takes_refused);
+	homad_json_u64(json, "takes_elsewhere", slow->takes_elsewhere);
 	list = cJSON_AddObjectToObject(json, "engine");
 #define X(name, text) homad_json_u64(list, #name, tcp->engine.name);
 #include "tas_metrics.def"

@@ -505,6 +505,7 @@ void homad_op_stream_take(struct homad *d, struct homad_client *client,
 	int fd = -1, rc = take_shown(d, client, share, &sharing, &fd);
 
 	homad_slow(d)->tcp->takes_refused += rc && rc != -EAGAIN;
+	homad_slow(d)->tcp->takes_elsewhere += rc == -EBUSY;
 	if (rc) {
 		homad_answer_error(client, r->op, rc,
 				   "cannot take the stream: %s", why_not(rc));

@@ -38,6 +38,8 @@
  * @listens_refused: the number of requests to listen that have failed.
  * @taken: the number of streams and listeners that processes have passed to others.
  * @takes_refused: the number of those that whoever showed them did not get.
+ * @takes_elsewhere: the number of these that were refused as the two processes are at different
+ *	instances.
  * @tickets: tickets that are neither redeemed nor void.
  * @limits: the limits that rules set to users.
  * @generation: the number of times that the rules have changed.
@@ -57,7 +59,7 @@ struct homad_tcp_ports {
 	struct homad_source calls, tick;
 	struct homa_list grown;
 	struct homa_list held[HOMAD_HELD_BUCKETS];
-	u64 listens_refused, taken, takes_refused;
+	u64 listens_refused, taken, takes_refused, takes_elsewhere;
 	struct homa_list tickets;
 	struct homa_list limits;
 	u32 generation;
