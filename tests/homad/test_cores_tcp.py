@@ -270,7 +270,7 @@ signal.pause()
 @pytest.mark.parametrize("where", ["within", "outside"])
 def test_programs__that_share_a_port_get_equal_parts(where: str) -> None:
     """Two of them are at home at one thread, and one at the other."""
-    count = 300
+    count = 400
     with dedicated({"scale": False}, tcp_rule=[RULE]) as (a, b):
         sharers = []
         for _ in range(3):
@@ -279,15 +279,15 @@ def test_programs__that_share_a_port_get_equal_parts(where: str) -> None:
         assert sorted(app["thread"] for app in apps_of(a)) == [0, 0, 1]
         host, way = (a, by_homad) if where == "within" else (b, by_kernel)
         client = host.start(way(sys.executable, "-c", MANY, a.v4, 5000, count))
-        assert client.line(60) == "open"
+        assert client.line(200) == "open"
         # Connections within the host are open when the client knows of them; others a moment later.
         eventually(lambda: snapshot(a.homad)["tcp"]["connections"] >= count)
         parts = []
         for one in sharers:
             one.send_signal(signal.SIGUSR1)
-            parts.append(int(one.line()))
+            parts.append(int(one.line(60)))
         assert sum(parts) == count, parts
-        assert min(parts) > 65 and max(parts) < 140, parts
+        assert min(parts) > 90 and max(parts) < 172, parts
         for one in [*sharers, client]:
             one.stop()
 
