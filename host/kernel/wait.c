@@ -200,7 +200,9 @@ int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
 		*how = HOMAK_H_host_sleeps;
 		err = homak_sleep_handed(waiter, timeo);
 	}
-	if (likely(homak_waited(waiter)))
+	/* Who is told to look may still be in the chain of @krpc, as at the end of the socket. */
+	if (likely(homak_waited(waiter) &&
+		   !(krpc && waiter->what == HOMAK_WAITED_LOOK)))
 		return 0;
 	homak_unwait(hsk, krpc, waiter);
 	return waiter->what == HOMAK_WAITS ? err : 0;

@@ -454,6 +454,7 @@ static const struct check checks[] = {
 	LIFE_DROPS_CHECKS,
 	LIFE_PAYS_CHECKS,
 	LIFE_SEND_CHECKS,
+	LIFE_ENDS_CHECKS,
 };
 
 int main(int argc, char **argv)

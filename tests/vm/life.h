@@ -61,6 +61,13 @@ void life_cgroup_pays_namespace(void);
 			life_cgroup_pays_namespace                                \
 	}
 
+/* life_ends.c */
+void life_waiters_leave(void);
+
+#define LIFE_ENDS_CHECKS                                           \
+	{ "threads that waited for one RPC are gone when it ends", \
+	  life_waiters_leave }
+
 /* life_send.c */
 void life_full(void);
 void life_full_timeout(void);
