@@ -13,7 +13,7 @@
  *
  * To the engine the RPC of such a request is in service. It counts among the requests
  * that wait for the application, whose number is limited, until a thread has it
- * (homa_sock_taken()), or for good if the socket closes.
+ * (homa_sock_taken()) or the socket closes.
  */
 #include "homa_sockets.h"
 #include "homa_trace.h"
@@ -50,7 +50,6 @@ static void homak_whole_undo(struct homak_cpu *cpu,
 {
 	homa_pool_release(&cpu->ctx, m->sock, &m->page, 1);
 	homa_rpc_forget(&cpu->ctx, m->handle);
-	homa_sock_taken(m->sock, 1);
 }
 
 static void homak_whole_trace(const struct homa_rx_message *m)
@@ -117,6 +116,8 @@ HOMAK_HOT void homak_whole_add(struct homak_cpu *cpu,
 		spin_unlock(&hsk->lock);
 	}
 	if (unlikely(!keep)) {
+		if (m->kind == HOMA_EV_REQUEST)
+			homa_sock_taken(m->sock, 1);
 		kfree_skb_reason(skb, SKB_DROP_REASON_NO_SOCKET);
 		return;
 	}
@@ -186,6 +187,9 @@ bool homak_whole_purge(struct homak_sock *hsk)
 		spin_unlock(&hsk->lock);
 		if (!skb)
 			return false;
+		/* The account is the user's, who may have other sockets. */
+		if (homak_whole_cb(skb)->id & 1)
+			homa_sock_taken(hsk->engine_sock, 1);
 		homak_whole_drop(hsk, skb);
 	}
 	return true;

@@ -34,6 +34,8 @@ struct homak_user {
 	/* the user. */
 	kuid_t uid;
 	u32 socks;
+	/* By it the memory is freed when no packet for a socket of the user is on its way. */
+	struct rcu_head rcu;
 };
 
 /* Returns the user to whom a socket that is made now belongs. */
@@ -106,8 +108,9 @@ void homak_user_put(struct homak_sock *hsk)
 	else
 		hlist_del(&user->node);
 	spin_unlock_bh(&hsk->hnet->sock_lock);
-	/* No RPC is left that could be charged to it. */
-	kfree(user);
+	/* No RPC is left that could be charged to it, but perhaps a request that was received just
+	 * before the end is discharged (one_packet.c). */
+	kfree_rcu(user, rcu);
 }
 
 struct homa_owner *homak_user_owner(struct homak_user *user)

@@ -63,10 +63,14 @@ void life_cgroup_pays_namespace(void);
 
 /* life_ends.c */
 void life_waiters_leave(void);
+void life_untaken(void);
 
-#define LIFE_ENDS_CHECKS                                           \
-	{ "threads that waited for one RPC are gone when it ends", \
-	  life_waiters_leave }
+#define LIFE_ENDS_CHECKS                                                    \
+	{ "threads that waited for one RPC are gone when it ends",          \
+	  life_waiters_leave },                                             \
+	{                                                                   \
+		"requests that an ended server had not taken", life_untaken \
+	}
 
 /* life_send.c */
 void life_full(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* What is left of a socket that ends. */
+/* What is left of a socket that ends: by its threads, and of its user's share of the host. */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -102,4 +102,43 @@ void life_waiters_leave(void)
 	CHECK(sender.error == EFAULT, "error %d", sender.error);
 	close_sock(&sender.s);
 	end(pid);
+}
+
+/* ---- requests ---- */
+
+#define UNTAKEN 100
+#define OWNER_BACKLOG 350
+
+/* Requests that a server had not taken when it ended do not count as waiting any longer. */
+void life_untaken(void)
+{
+	struct sock s, c = open_sock(family, 0);
+	union address to = address(family, ip, 4032);
+	struct homa_abort_args all = { 0 };
+	pid_t pid;
+	int i, round;
+
+	CHECK(!sysctl_set("max_owner_backlog", OWNER_BACKLOG), "sysctl");
+	for (round = 0; round < 2 * OWNER_BACKLOG / UNTAKEN; round++) {
+		long long before = metric("requests_received");
+
+		s = open_sock(family, 0);
+		bind_sock(&s, 4032);
+		for (i = 0; i < UNTAKEN; i++)
+			request(&c, &to, (char[]){ IGNORE }, 1, 0, 0);
+		for (i = 0; i < 600; i++) {
+			if (metric("requests_received") >= before + UNTAKEN)
+				break;
+			usleep(100000);
+		}
+		CHECK(i < 600, "%lld requests came in round %d",
+		      metric("requests_received") - before, round);
+		close_sock(&s);
+		CHECK(!ioctl(c.fd, HOMAIOCABORT, &all), "abort");
+	}
+	pid = start_server(4033);
+	call(&c, 100, 1);
+	end(pid);
+	close_sock(&c);
+	sysctl_set("max_owner_backlog", 65536);
 }
