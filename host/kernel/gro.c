@@ -82,7 +82,10 @@ static struct sk_buff *homak_gro_receive(struct list_head *head,
 	u32 offset = skb_gro_offset(skb), len = skb_gro_len(skb);
 	struct sk_buff *held;
 
-	if (NAPI_GRO_CB(skb)->flush || len < HOMA_COMMON_HDR || skb_shared(skb))
+	/* What has several segments (gso.c) is no whole packet. The kernel knows that of all but
+	 * those that are marked as TCP's. */
+	if (NAPI_GRO_CB(skb)->flush || len < HOMA_COMMON_HDR ||
+	    skb_shared(skb) || skb_is_gso(skb))
 		goto alone;
 	list_for_each_entry(held, head, list) {
 		if (!NAPI_GRO_CB(held)->same_flow)

@@ -84,6 +84,19 @@ for mtu in 576 9000 1500; do
 	for ns in a b; do ip -n $ns link set eth0 mtu $mtu; done
 	check "edges v4, MTU $mtu" ip netns exec a rpc edges 4 10.1.0.2 4004 $mtu
 done
+# Segments as a network card cuts them, and a GRO that gets them uncut.
+for ns in a b; do
+	offload $ns tx-gso-list off rx-gro-list on
+	in_ns $ns sh -c "echo 60000 >/proc/sys/net/homa/max_gso_size"
+done
+unsegmented=$(count b host_rx_gso)
+check "edges v4, segments for a card" ip netns exec a rpc edges 4 10.1.0.2 4004 1500
+check "load v6, segments for a card" ip netns exec a rpc load 6 fd1::2 4006 9 60 16 200000 2
+expect "and they came uncut" test "$(count b host_rx_gso)" -gt "$unsegmented"
+for ns in a b; do
+	offload $ns tx-gso-list on rx-gro-list off
+	in_ns $ns sh -c "echo 0 >/proc/sys/net/homa/max_gso_size"
+done
 expect "no RPC is left in a" rpcs_gone a
 quiesce
 expect "no RPC is left in b" rpcs_gone b
