@@ -65,11 +65,13 @@ HOMA_HOT int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	/* No other RPC may have the id that the caller has chosen. */
 	if (send->id)
 		taken = (id & 1) || homa_rpc_find(shard, hash, id, NULL);
+	homa_ref_get(&sock->refs);
 	if (likely(!taken))
 		rpc = homa_rpc_create(ctx, shard, sock, peer, link, id, hash,
 				      send->port, flags);
 	if (!rpc) {
 		homa_unlock(&shard->lock);
+		homa_sock_put(sock);
 		homa_peer_put(ctx, peer);
 		if (taken)
 			return -HOMA_EINVAL;
@@ -117,12 +119,27 @@ static inline struct homa_rpc *homa_rpc_to_answer(struct homa_shard *shard,
 	return *err ? NULL : rpc;
 }
 
-HOMA_HOT int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle,
-			    u32 length, u32 available, struct homa_rpc **out)
+/* Sends the answer to @rpc, which is in service; shard locked. */
+static HOMA_HOT void homa_rpc_answer(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				     u32 length, u32 available)
+{
+	u32 unsched = HOMA_READ_ONCE(rpc->link->derived.rtt_bytes);
+
+	homa_rpc_answered(ctx, rpc);
+	if (rpc->resp_limit_kib && rpc->resp_limit_kib * 1024u < unsched) {
+		unsched = rpc->resp_limit_kib * 1024u;
+		if (length > unsched)
+			homa_count(ctx, HOMA_M_incast_limited, 1);
+	}
+	homa_out_start(ctx, rpc, length, available, unsched);
+	homa_count(ctx, HOMA_M_replies_sent, 1);
+}
+
+int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
+		   u32 available, struct homa_rpc **out)
 {
 	struct homa_shard *shard = homa_shard_at(ctx->engine, handle.hash);
 	struct homa_rpc *rpc;
-	u32 unsched;
 	int err;
 
 	if (out)
@@ -131,22 +148,49 @@ HOMA_HOT int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle,
 		return -HOMA_EINVAL;
 	homa_lock(&shard->lock);
 	rpc = homa_rpc_to_answer(shard, handle, &err);
-	if (!rpc)
-		goto out;
-	homa_rpc_answered(ctx, rpc);
-	unsched = HOMA_READ_ONCE(rpc->link->derived.rtt_bytes);
-	if (rpc->resp_limit_kib && rpc->resp_limit_kib * 1024u < unsched) {
-		unsched = rpc->resp_limit_kib * 1024u;
-		if (length > unsched)
-			homa_count(ctx, HOMA_M_incast_limited, 1);
+	if (rpc) {
+		if (out)
+			*out = rpc;
+		homa_rpc_answer(ctx, rpc, length, available);
 	}
-	if (out)
-		*out = rpc;
-	homa_out_start(ctx, rpc, length, available, unsched);
-	homa_count(ctx, HOMA_M_replies_sent, 1);
-out:
 	homa_unlock(&shard->lock);
 	return err;
+}
+
+HOMA_HOT struct homa_rpc *homa_answer_begin(struct homa_ctx *ctx, u64 id,
+					    const struct homa_addr *peer,
+					    const struct homa_sock *sock)
+{
+	struct homa_shard *shard;
+	struct homa_rpc *rpc;
+	u32 hash;
+
+	if (!(id & 1))
+		return NULL;
+	hash = homa_rpc_hash(ctx, id, peer);
+	shard = homa_shard_at(ctx->engine, hash);
+	homa_lock(&shard->lock);
+	rpc = homa_rpc_find(shard, hash, id, peer);
+	if (likely(rpc && rpc->sock == sock))
+		return rpc;
+	homa_unlock(&shard->lock);
+	return NULL;
+}
+
+bool homa_answer_awaited(const struct homa_rpc *rpc)
+{
+	return rpc->state == HOMA_RPC_IN_SERVICE;
+}
+
+HOMA_HOT void homa_answer_end(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			      u32 length, u32 available)
+{
+	/* The RPC may be gone as soon as its shard is unlocked. */
+	struct homa_shard *shard = rpc->shard;
+
+	if (likely(length))
+		homa_rpc_answer(ctx, rpc, length, available);
+	homa_unlock(&shard->lock);
 }
 
 int homa_rpc_reject(struct homa_ctx *ctx, struct homa_handle handle, u32 error,

@@ -365,8 +365,24 @@ HOMA_HOT int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
  * Returns 0, also if the RPC has ended meanwhile: then nothing is sent and *@rpc is NULL.
  * Error: -EINVAL (it was replied to already, or is no taken request).
  */
-HOMA_HOT int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle,
-			    u32 length, u32 available, struct homa_rpc **rpc);
+int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
+		   u32 available, struct homa_rpc **rpc);
+/**
+ * homa_answer_begin() - does the first half of homa_rpc_reply(), for hosts that know the id
+ * @id and the client @peer, and no handle: returns that RPC of @sock, whose shard stays locked
+ * until homa_answer_end(). In between the host writes its private bytes, and calls nothing
+ * but homa_rpc_priv(), homa_rpc_handle(), homa_rpc_hold_more() and homa_answer_awaited().
+ * NULL: there is none, and nothing is locked.
+ */
+HOMA_HOT struct homa_rpc *homa_answer_begin(struct homa_ctx *ctx, u64 id,
+					    const struct homa_addr *peer,
+					    const struct homa_sock *sock);
+/** homa_answer_awaited() - is it a taken request that was not answered? */
+bool homa_answer_awaited(const struct homa_rpc *rpc);
+/** homa_answer_end() - does the other half, as homa_rpc_reply() says, if the RPC is awaited and
+ *  @length, which is within limits, is not 0; without a length nothing is sent. */
+HOMA_HOT void homa_answer_end(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			      u32 length, u32 available);
 /**
  * homa_rpc_reject() - the application will not answer a taken request
  * @error: an errno, 1 to HOMA_MAX_ERRNO, which the client's application hears.

@@ -111,10 +111,8 @@ homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 		*homa_rpc_from(rpc) = ctx->heard_at;
 	homa_lock(&sock->lock);
 	closing = sock->closing;
-	if (!closing) {
-		homa_ref_get(&sock->refs);
+	if (!closing)
 		homa_list_add_tail(&sock->rpcs, &rpc->sock_rpcs);
-	}
 	homa_unlock(&sock->lock);
 	if (closing)
 		return NULL;

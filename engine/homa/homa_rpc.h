@@ -268,7 +268,8 @@ HOMA_HOT struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash,
 struct homa_rpc *homa_rpc_find_handle(struct homa_shard *shard,
 				      struct homa_handle handle);
 /* Makes an RPC from the context's spare memory and hashes it; NULL: no spare memory, or the
- * socket closes. Shard locked. */
+ * socket closes. An RPC that is made takes over the caller's references to @sock and @peer. Shard
+ * locked. */
 HOMA_HOT struct homa_rpc *
 homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 		struct homa_sock *sock, struct homa_peer *peer,

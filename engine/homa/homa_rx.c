@@ -170,6 +170,7 @@ static HOMA_HOT struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 		ctx->rx_rpc = rpc;
 		if (!in->whole)
 			homa_rx_arm(ctx, rpc);
+		sock = NULL;
 		peer = NULL;
 	} else {
 		if (once)

@@ -480,10 +480,10 @@ struct homa_ctx {
 	/* Number of the device that these packets came on, as homa_place.device has it, where
 	 * the host gives devices numbers. Several may have one link. */
 	u32 heard_on;
-	/* Where homa_rpc_send() and homa_rpc_reply() may write the packet of a message
-	 * that has only one, if no other is before it. If they do so they set this to
-	 * NULL, and the host sends the packet as if it came from homa_tx(). The host
-	 * sets it before each such call; NULL: it wants no packet. */
+	/* Where homa_rpc_send(), homa_rpc_reply() and homa_answer_end() may write the packet
+	 * of a message that has only one, if no other is before it. If they do so they set
+	 * this to NULL, and the host sends the packet as if it came from homa_tx(). The
+	 * host sets it before each such call; NULL: it wants no packet. */
 	struct homa_tx_desc *tx_now;
 	/* The RPC of the packet that homa_rx() works on, whose shard is locked then;
 	 * NULL: the packet has none here. */

@@ -133,7 +133,7 @@ static HOMAK_HOT void homak_reap(struct homak_cpu *cpu)
 
 /* ---- in and out ---- */
 
-struct homak_cpu *homak_enter(struct homak_net *hnet)
+HOMAK_HOT struct homak_cpu *homak_enter_here(struct homak_net *hnet)
 {
 	struct homak_cpu *cpu;
 
@@ -155,8 +155,12 @@ struct homak_cpu *homak_enter(struct homak_net *hnet)
 	return cpu;
 }
 
-/* Does what homak_enter_wait() says, after homak_enter() has returned NULL. */
-static noinline struct homak_cpu *homak_enter_paused(struct homak_net *hnet)
+struct homak_cpu *homak_enter(struct homak_net *hnet)
+{
+	return homak_enter_here(hnet);
+}
+
+noinline struct homak_cpu *homak_enter_paused(struct homak_net *hnet)
 {
 	struct homak_cpu *cpu = NULL;
 

@@ -285,6 +285,8 @@ static inline struct homa_engine *homak_net_engine(const struct homak_net *hnet)
  * engine or is paused, and bottom halves are on again.
  */
 struct homak_cpu *homak_enter(struct homak_net *hnet);
+/** homak_enter_here() - does the same, inlined in what calls it: for each message and packet. */
+HOMAK_HOT struct homak_cpu *homak_enter_here(struct homak_net *hnet);
 /** homak_refill() - gives the context new spare memory, for more packets. */
 void homak_refill(struct homak_cpu *cpu);
 /** homak_leave() - works off events, packets to send and objects to free, and turns bottom
@@ -293,6 +295,8 @@ void homak_leave(struct homak_cpu *cpu);
 /** homak_enter_wait() - does the same as homak_enter(), but sleeps while the namespace is
  *  paused. */
 HOMAK_HOT struct homak_cpu *homak_enter_wait(struct homak_net *hnet);
+/** homak_enter_paused() - does what is left to do of that after homak_enter() has returned NULL. */
+struct homak_cpu *homak_enter_paused(struct homak_net *hnet);
 
 /**
  * homak_host_count_at() - adds @n to a counter; for callers that have not entered the

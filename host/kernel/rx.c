@@ -498,7 +498,7 @@ homak_rx_enter(struct homak_net *hnet, struct net_device *dev,
 	       struct homak_dev **hdev, const struct homak_ends *ends,
 	       struct sk_buff *skb, struct sk_buff *more)
 {
-	struct homak_cpu *cpu = homak_enter(hnet);
+	struct homak_cpu *cpu = homak_enter_here(hnet);
 
 	if (unlikely(!cpu)) {
 		homak_rx_nobody(hnet, skb, more);

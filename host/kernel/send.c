@@ -133,6 +133,14 @@ static HOMAK_HOT int homak_send_rest(struct homak_sock *hsk, struct msghdr *msg,
 	return err;
 }
 
+/* Does what homak_enter_wait() says, for the calls that send. */
+static HOMAK_HOT struct homak_cpu *homak_send_enter(struct homak_net *hnet)
+{
+	struct homak_cpu *cpu = homak_enter_here(hnet);
+
+	return likely(cpu) ? cpu : homak_enter_paused(hnet);
+}
+
 /* Sends the message's only packet, if the engine has handed it out together with the call. */
 static HOMAK_HOT void homak_send_now(struct homak_cpu *cpu,
 				     struct homa_tx_desc *desc,
@@ -235,7 +243,7 @@ static HOMAK_HOT int homak_send_request(struct homak_sock *hsk,
 	err = homak_send_begin(hsk, msg, s);
 	if (err)
 		return err;
-	cpu = homak_enter_wait(hsk->hnet);
+	cpu = homak_send_enter(hsk->hnet);
 	err = cpu ? homak_request_out(cpu, hsk, s) : -ENETDOWN;
 	if (cpu)
 		homak_leave(cpu);
@@ -251,32 +259,34 @@ static HOMAK_HOT int homak_send_request(struct homak_sock *hsk,
 /* ---- responses ---- */
 
 /* Tries several ways to the peer, because its name does not say by which one the request
- * came. */
+ * came. Returns the RPC with a hold. */
 static noinline struct homa_rpc *
-homak_find_other_way(struct homak_cpu *cpu, const struct homak_sending *s)
+homak_find_other_way(struct homak_cpu *cpu, const struct homak_sending *s,
+		     struct homa_addr *peer)
 {
 	const u16 ways[] = { 0, HOMA_UDP_PORT, HOMAK_DISGUISE_TCP };
-	struct homa_addr peer = s->name.addr;
 	struct homa_rpc *rpc = NULL;
 	size_t i;
 
+	*peer = s->name.addr;
 	for (i = 0; !rpc && i < ARRAY_SIZE(ways); i++) {
-		peer.encap = ways[i];
-		rpc = homa_rpc_hold(&cpu->ctx, s->args.id, &peer);
+		peer->encap = ways[i];
+		rpc = homa_rpc_hold(&cpu->ctx, s->args.id, peer);
 	}
 	return rpc;
 }
 
 /* Returns the RPC that @s answers, with a hold. */
-static HOMAK_HOT struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
-						    struct homak_sock *hsk,
-						    const struct homak_sending *s)
+static struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
+					  struct homak_sock *hsk,
+					  const struct homak_sending *s)
 {
 	struct homa_rpc *rpc =
 		homa_rpc_hold(&cpu->ctx, s->args.id, &s->name.addr);
+	struct homa_addr peer HOMA_NOINIT;
 
-	if (unlikely(!rpc && !s->name.marked))
-		rpc = homak_find_other_way(cpu, s);
+	if (!rpc && !s->name.marked)
+		rpc = homak_find_other_way(cpu, s, &peer);
 	if (rpc && homa_rpc_sock(rpc) != hsk->engine_sock) {
 		homa_rpc_release(&cpu->ctx, rpc);
 		rpc = NULL;
@@ -284,53 +294,106 @@ static HOMAK_HOT struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
 	return rpc;
 }
 
-/* Gives the engine the answer to a request, or the rejection. */
-static HOMAK_HOT int homak_send_said(struct homak_cpu *cpu,
-				     const struct homak_sending *s,
-				     struct homa_rpc **alive)
+/* Does what homak_answer_begin() says, if the RPC was not found. */
+static noinline struct homa_rpc *
+homak_answer_other_way(struct homak_cpu *cpu, struct homak_sock *hsk,
+		       const struct homak_sending *s)
 {
-	if (unlikely(s->args.flags & HOMA_SENDMSG_REJECT))
-		return homa_rpc_reject(&cpu->ctx, s->handle,
-				       (u32)s->args.completion_cookie, 1, alive);
-	return homa_rpc_reply(&cpu->ctx, s->handle, s->length, s->filled, alive);
+	struct homa_addr peer HOMA_NOINIT;
+	struct homa_rpc *rpc = homak_find_other_way(cpu, s, &peer);
+
+	if (!rpc)
+		return NULL;
+	homa_rpc_release(&cpu->ctx, rpc);
+	return homa_answer_begin(&cpu->ctx, s->args.id, &peer, hsk->engine_sock);
 }
 
-/* Does what homak_send_reply() says; sendmsg() has it inlined. */
+/* Finds the RPC that @s answers, and returns it for homa_answer_end(). */
+static HOMAK_HOT struct homa_rpc *
+homak_answer_begin(struct homak_cpu *cpu, struct homak_sock *hsk,
+		   const struct homak_sending *s)
+{
+	struct homa_rpc *rpc = homa_answer_begin(&cpu->ctx, s->args.id,
+						 &s->name.addr, hsk->engine_sock);
+
+	if (unlikely(!rpc && !s->name.marked))
+		rpc = homak_answer_other_way(cpu, hsk, s);
+	return rpc;
+}
+
+/* Gives the RPC its answer, so that it is to be sent. Else: returns 0 if the RPC was answered
+ * already, so that nobody waits for this answer, or -EINVAL. */
+static HOMAK_HOT int homak_answer_take(struct homa_rpc *rpc,
+				       struct homak_sending *s, bool *ours)
+{
+	struct homak_rpc *krpc = homak_rpc(rpc);
+
+	if (unlikely(!s->msg))
+		return -EINVAL;
+	if (unlikely(READ_ONCE(krpc->msg)))
+		return 0;
+	if (unlikely(!homa_answer_awaited(rpc)))
+		return -EINVAL;
+	/* A thread that rejects the request may be faster. */
+	if (unlikely(cmpxchg(&krpc->msg, NULL, s->msg)))
+		return 0;
+	*ours = false;
+	if (s->filled < s->length) {
+		homa_rpc_hold_more(rpc);
+		s->handle = homa_rpc_handle(rpc);
+		s->rpc = rpc;
+	}
+	return 0;
+}
+
+/* Sends an answer; what homak_send_reply() says holds but for rejections. sendmsg() has it
+ * inlined. */
 static HOMAK_HOT int homak_reply_out(struct homak_cpu *cpu,
 				     struct homak_sock *hsk,
 				     struct homak_sending *s, bool *ours)
 {
-	struct homa_rpc *rpc = homak_find_served(cpu, hsk, s), *alive;
+	struct homa_rpc *rpc = homak_answer_begin(cpu, hsk, s);
 	struct homa_tx_desc desc HOMA_NOINIT;
-	struct homak_rpc *krpc;
 	int err;
 
 	/* The RPC has ended meanwhile, or was answered, so nobody waits for the
 	 * response. */
 	if (!rpc)
 		return 0;
-	err = -EINVAL;
-	if (unlikely(!s->msg))
-		goto out;
-	err = 0;
+	err = homak_answer_take(rpc, s, ours);
+	cpu->ctx.tx_now = &desc;
+	homa_answer_end(&cpu->ctx, rpc, *ours ? 0 : s->length, s->filled);
+	if (likely(!*ours))
+		trace_homa_rpc_reply(s->args.id, s->length);
+	homak_send_now(cpu, &desc, NULL);
+	return err;
+}
+
+/* Does what homak_send_reply() says, for a rejection. */
+static int homak_reject_out(struct homak_cpu *cpu, struct homak_sock *hsk,
+			    struct homak_sending *s, bool *ours)
+{
+	struct homa_rpc *rpc = homak_find_served(cpu, hsk, s), *alive;
+	struct homa_tx_desc desc HOMA_NOINIT;
+	struct homak_rpc *krpc;
+	int err = 0;
+
+	if (!rpc)
+		return 0;
 	krpc = homak_rpc(rpc);
 	if (cmpxchg(&krpc->msg, NULL, s->msg))
 		goto out;
 	s->handle = homa_rpc_handle(rpc);
 	cpu->ctx.tx_now = &desc;
-	err = homak_send_said(cpu, s, &alive);
+	err = homa_rpc_reject(&cpu->ctx, s->handle,
+			      (u32)s->args.completion_cookie, 1, &alive);
 	if (alive)
 		trace_homa_rpc_reply(s->handle.id, s->length);
 	homak_send_now(cpu, &desc, NULL);
-	if (err) {
+	if (err)
 		krpc->msg = NULL;
-		goto out;
-	}
-	*ours = false;
-	if (alive && s->filled < s->length) {
-		s->rpc = rpc;
-		return 0;
-	}
+	else
+		*ours = false;
 out:
 	homa_rpc_release(&cpu->ctx, rpc);
 	return err;
@@ -339,7 +402,9 @@ out:
 int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
 		     struct homak_sending *s, bool *ours)
 {
-	return homak_reply_out(cpu, hsk, s, ours);
+	return s->args.flags & HOMA_SENDMSG_REJECT ?
+		       homak_reject_out(cpu, hsk, s, ours) :
+		       homak_reply_out(cpu, hsk, s, ours);
 }
 
 static HOMAK_HOT int homak_send_response(struct homak_sock *hsk,
@@ -358,7 +423,7 @@ static HOMAK_HOT int homak_send_response(struct homak_sock *hsk,
 		if (err)
 			return err;
 	}
-	cpu = homak_enter_wait(hsk->hnet);
+	cpu = homak_send_enter(hsk->hnet);
 	err = cpu ? homak_reply_out(cpu, hsk, s, &ours) : -ENETDOWN;
 	if (cpu)
 		homak_leave(cpu);
@@ -435,7 +500,7 @@ static HOMAK_HOT int homak_send_one(struct homak_sock *hsk, struct msghdr *msg,
 int homak_send(struct homak_sock *hsk, struct msghdr *msg, size_t len,
 	       struct homak_sending *s)
 {
-	const struct iov_iter from = msg->msg_iter;
+	const size_t all = iov_iter_count(&msg->msg_iter);
 	long timeo;
 	int err;
 
@@ -460,7 +525,8 @@ int homak_send(struct homak_sock *hsk, struct msghdr *msg, size_t len,
 		err = homak_wait_tick(hsk, &timeo);
 		if (err)
 			return err;
-		msg->msg_iter = from;
+		iov_iter_revert(&msg->msg_iter,
+				all - iov_iter_count(&msg->msg_iter));
 	}
 	switch (err) {
 	case -ENETUNREACH:

@@ -10,83 +10,6 @@
 
 /* ---- sending ---- */
 
-/* Bytes handed in bit by bit; @priv: the RPC's, NULL once it is retired. */
-struct pair_supply {
-	struct homa_handle handle;
-	struct pair_priv *priv;
-	u32 available, length;
-};
-
-static void supply_end(struct pair_supply *s)
-{
-	if (s->priv)
-		s->priv->supply = NULL;
-	free(s);
-}
-
-void pair_priv_retire(struct pair_priv *priv)
-{
-	free(priv->in);
-	if (priv->supply)
-		priv->supply->priv = NULL;
-}
-
-static u64 supply_at(struct pair_world *w)
-{
-	return w->now + (w->cfg.supply_ns ? w->cfg.supply_ns :
-					    pair_below(&w->rng_app, 20000));
-}
-
-static void supply_due(struct pair_host *h, void *arg, bool stale)
-{
-	struct pair_world *w = h->world;
-	struct pair_supply *s = arg;
-
-	if (stale) {
-		free(s);
-		return;
-	}
-	s->available += w->cfg.supply_step;
-	if (s->available > s->length)
-		s->available = s->length;
-	if (s->priv)
-		s->priv->out_available = s->available;
-	h->ctx.now = pair_now(h);
-	homa_msg_supply(&h->ctx, s->handle, s->available);
-	pair_poll(h);
-	if (s->available < s->length)
-		pair_event_add(h, supply_at(w), supply_due, s);
-	else
-		supply_end(s);
-}
-
-static u32 first_supply(struct pair_world *w, u32 length)
-{
-	u32 step = w->cfg.supply_step;
-
-	return step && step < length ? pair_below(&w->rng_app, 2) * step : length;
-}
-
-static void set_out(struct pair_host *h, struct homa_rpc *rpc,
-		    struct homa_handle handle, u64 key, u32 length, u32 available)
-{
-	struct pair_priv *priv = homa_rpc_priv(rpc);
-	struct pair_supply *s;
-
-	priv->has_out = true;
-	priv->out_key = key;
-	priv->out_length = length;
-	priv->out_available = available;
-	if (available == length)
-		return;
-	s = malloc(sizeof(*s));
-	if (!s)
-		abort();
-	*s = (struct pair_supply){ handle, priv, available, length };
-	priv->supply = s;
-	pair_event_add(h, h->world->now, supply_due, s);
-}
-
 struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 				u8 server, u16 port, u32 request_length,
 				u32 response_length, int *err)
@@ -99,7 +22,7 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 		.port = port,
 		.flags = w->cfg.private_rpcs ? HOMA_SEND_PRIVATE : 0,
 		.length = request_length,
-		.available = first_supply(w, request_length),
+		.available = pair_first_supply(w, request_length),
 		.cookie = pair_mix(rpc->index + 77),
 		.deadline = pair_within(h, rpc),
 	};
@@ -137,8 +60,8 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 	pair_check(w, !pair_book_find(w, client, rpc->handle.id),
 		   "id %llx used again", (unsigned long long)rpc->handle.id);
 	pair_book_id(w, rpc);
-	set_out(h, obj, rpc->handle, pair_key(w, rpc, false), request_length,
-		send.available);
+	pair_set_out(h, obj, rpc->handle, pair_key(w, rpc, false),
+		     request_length, send.available);
 	if (now)
 		pair_tx_now(h, &desc);
 	pair_poll(h);
@@ -191,6 +114,8 @@ struct reply {
 	struct homa_handle handle;
 	struct pair_rpc *rpc;
 	bool twice;
+	struct homa_sock *sock;
+	struct homa_addr peer;
 };
 
 /* What an application calls that has not understood: no second answer leaves. */
@@ -204,13 +129,51 @@ static void reply_again(struct pair_host *h, const struct reply *r)
 	h->world->did[PAIR_DID_TWICE]++;
 }
 
+/* Does what reply_as_asked() says, as the kernel does it, which knows no handles. */
+static int reply_by_name(struct pair_host *h, const struct reply *r, u32 length,
+			 u32 available, struct homa_rpc **obj)
+{
+	struct homa_rpc *rpc =
+		homa_answer_begin(&h->ctx, r->handle.id, &r->peer, r->sock);
+	bool same, awaited;
+
+	if (!rpc)
+		return 0;
+	same = homa_rpc_handle(rpc).generation == r->handle.generation;
+	awaited = same && homa_answer_awaited(rpc);
+	if (awaited) {
+		pair_set_out(h, rpc, r->handle, pair_key(h->world, r->rpc, true),
+			     length, available);
+		*obj = rpc;
+	}
+	homa_answer_end(&h->ctx, rpc, awaited ? length : 0, available);
+	return awaited || !same ? 0 : -HOMA_EINVAL;
+}
+
+/* Sends the answer, or the rejection; *@obj is its RPC, unless that is over. */
+static int reply_as_asked(struct pair_host *h, const struct reply *r,
+			  u32 length, u32 available, struct homa_rpc **obj)
+{
+	int err;
+
+	if (h->world->cfg.at_once && !r->rpc->reject)
+		return reply_by_name(h, r, length, available, obj);
+	err = r->rpc->reject ?
+		      homa_rpc_reject(&h->ctx, r->handle, r->rpc->reject, 1, obj) :
+		      homa_rpc_reply(&h->ctx, r->handle, length, available, obj);
+	if (*obj)
+		pair_set_out(h, *obj, r->handle,
+			     pair_key(h->world, r->rpc, true), length, available);
+	return err;
+}
+
 static void reply_send(struct pair_host *h, void *arg, bool stale)
 {
 	struct pair_world *w = h->world;
 	struct reply *r = arg;
 	struct pair_rpc *rpc = r->rpc;
 	u32 length = rpc->reject ? 1 : rpc->response_length;
-	u32 available = first_supply(w, length);
+	u32 available = pair_first_supply(w, length);
 	struct homa_rpc *obj = NULL;
 	struct homa_tx_desc desc;
 	bool now;
@@ -221,18 +184,13 @@ static void reply_send(struct pair_host *h, void *arg, bool stale)
 	if (!stale) {
 		h->ctx.now = pair_now(h);
 		h->ctx.tx_now = w->cfg.at_once ? &desc : NULL;
-		err = rpc->reject ? homa_rpc_reject(&h->ctx, r->handle,
-						    rpc->reject, 1, &obj) :
-				    homa_rpc_reply(&h->ctx, r->handle, length,
-						   available, &obj);
+		err = reply_as_asked(h, r, length, available, &obj);
 		now = w->cfg.at_once && !h->ctx.tx_now;
 		h->ctx.tx_now = NULL;
 		pair_check(w, !err, "homa_rpc_reply: %d", err);
 		if (obj) {
 			rpc->replies++;
 			rpc->replied_at = w->now;
-			set_out(h, obj, r->handle, pair_key(w, rpc, true),
-				length, available);
 		}
 		if (now)
 			pair_tx_now(h, &desc);
@@ -376,7 +334,7 @@ static void got_forged(struct pair_host *h, const struct arrival *a)
 
 	homa_rpc_reply(&h->ctx, a->handle, 1, 1, &obj);
 	if (obj)
-		set_out(h, obj, a->handle, 1, 1, 1);
+		pair_set_out(h, obj, a->handle, 1, 1, 1);
 }
 
 /* Whose request is it? NULL: of nobody, and that is known. */
@@ -434,7 +392,7 @@ static void got_request(struct pair_host *h, const struct arrival *a,
 	r = malloc(sizeof(*r));
 	if (!r)
 		abort();
-	*r = (struct reply){ a->handle, rpc, s->twice };
+	*r = (struct reply){ a->handle, rpc, s->twice, s->sock, info->peer };
 	delay = rpc->reply_delay_set ? rpc->reply_delay :
 				       app_delay(w, w->cfg.reply_delay_ns);
 	if (delay)

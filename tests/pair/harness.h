@@ -546,8 +546,16 @@ struct pair_priv {
 	bool has_out;
 	struct pair_supply *supply;
 };
+
+/* supply.c */
 /** pair_priv_retire() - the RPC's memory is about to go */
 void pair_priv_retire(struct pair_priv *priv);
+/** pair_first_supply() - how many bytes of @length the application has at first */
+u32 pair_first_supply(struct pair_world *w, u32 length);
+/** pair_set_out() - @rpc sends the message @key, whose bytes after @available are handed in
+ *  later; calls no engine */
+void pair_set_out(struct pair_host *h, struct homa_rpc *rpc,
+		  struct homa_handle handle, u64 key, u32 length, u32 available);
 
 /* check.c */
 /** pair_fail() - stop the test, with seed and time */

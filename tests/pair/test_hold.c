@@ -68,6 +68,51 @@ static void hold__finds_by_id_and_peer(void **state)
 	pair_finish(w);
 }
 
+/* Hosts that have no handles find a request by its name, and answer it in one step. */
+static void hold__answers_by_id_and_peer(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct homa_addr *client, stranger;
+	struct homa_sock *sock;
+	struct homa_ctx *ctx;
+	struct pair_rpc *r;
+	struct homa_rpc *rpc;
+	u64 id;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.hosts = 2;
+	cfg.at_once = true;
+	w = pair_world_new(&cfg);
+	client = &w->hosts[0].addr;
+	stranger = *client;
+	stranger.ip[15] ^= 0x55;
+	r = pair_rpc(w, 0, 1, 100, 1000);
+	r->reply_delay_set = true;
+	r->reply_delay = 5 * PAIR_MS;
+	pair_run_for(w, PAIR_MS);
+	ctx = ctx_of(w, 1);
+	id = r->handle.id ^ 1;
+	rpc = homa_rpc_hold(ctx, id, client);
+	assert_non_null(rpc);
+	sock = homa_rpc_sock(rpc);
+	homa_rpc_release(ctx, rpc);
+	assert_null(homa_answer_begin(ctx, id, &stranger, sock));
+	assert_null(homa_answer_begin(ctx, id + 2, client, sock));
+	assert_null(homa_answer_begin(ctx, r->handle.id, client, sock));
+	assert_null(homa_answer_begin(ctx, id, client, NULL));
+	/* It may be left as it is; then its application answers it. */
+	assert_ptr_equal(homa_answer_begin(ctx, id, client, sock), rpc);
+	assert_true(homa_answer_awaited(rpc));
+	homa_answer_end(ctx, rpc, 0, 0);
+	assert_true(homa_rpc_awaited(ctx, r->server_handle));
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(r->state, PAIR_OK);
+	assert_int_equal(r->replies, 1);
+	pair_finish(w);
+}
+
 static void hold__cutoffs_of_an_administrator_reach_the_peer(void **state)
 {
 	static const u32 sizes[] = { 100, 1000 };
@@ -150,6 +195,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hold__survives_the_end),
 		cmocka_unit_test(hold__finds_by_id_and_peer),
+		cmocka_unit_test(hold__answers_by_id_and_peer),
 		cmocka_unit_test(hold__cutoffs_of_an_administrator_reach_the_peer),
 		cmocka_unit_test(hold__told_of_requests_that_end_untaken),
 		cmocka_unit_test(hold__peers_drain),

@@ -70,8 +70,8 @@ static void homa_decode_rare(struct homa_packet *p,
 	}
 }
 
-static int homa_decode_data(struct homa_packet *p,
-			    const struct homa_wire_data *w, u32 len)
+static HOMA_HOT int homa_decode_data(struct homa_packet *p,
+				     const struct homa_wire_data *w, u32 len)
 {
 	struct homa_data *data = &p->data;
 	u32 offset;
@@ -201,7 +201,7 @@ static int homa_decode_control(struct homa_packet *p, const void *buf, u32 len)
 	}
 }
 
-int homa_packet_decode(struct homa_packet *p, const void *buf, u32 len)
+HOMA_HOT int homa_packet_decode(struct homa_packet *p, const void *buf, u32 len)
 {
 	if (unlikely(len < HOMA_COMMON_HDR))
 		return -HOMA_WIRE_SHORT;

@@ -173,7 +173,7 @@ struct homa_packet {
  * Reads only @len bytes of @buf, at most HOMA_MAX_HDR. Returns 0 or a negative
  * enum homa_wire_error.
  */
-int homa_packet_decode(struct homa_packet *p, const void *buf, u32 len);
+HOMA_HOT int homa_packet_decode(struct homa_packet *p, const void *buf, u32 len);
 
 /**
  * homa_packet_encode() - write the header of a packet
