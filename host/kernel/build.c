@@ -188,12 +188,11 @@ struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 }
 
 HOMAK_HOT struct sk_buff *homak_tx_build_short(struct homak_cpu *cpu,
-					       const struct homak_tx_piece *piece,
-					       const u8 *bytes)
+					       const struct homa_tx_desc *desc,
+					       const struct homak_route *route,
+					       struct dst_entry *dst,
+					       struct sock *sk, const u8 *bytes)
 {
-	const struct homa_tx_desc *desc = piece->desc;
-	const struct homak_route *route = piece->route;
-	struct dst_entry *dst = piece->dst;
 	u32 hash = homak_tx_hash(desc);
 	u32 length = desc->length;
 	struct sk_buff *skb;
@@ -209,7 +208,7 @@ HOMAK_HOT struct sk_buff *homak_tx_build_short(struct homak_cpu *cpu,
 	memcpy(hdr + HOMA_DATA_HDR, bytes, length);
 	skb_reset_transport_header(skb);
 	homak_tx_ip(skb, route, homak_tx_tos(cpu->hnet, desc), hash);
-	homak_tx_owned(skb, piece->sk);
+	homak_tx_owned(skb, sk);
 	__skb_set_sw_hash(skb, hash, true);
 	skb_dst_set_noref(skb, dst);
 	return skb;

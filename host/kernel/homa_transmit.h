@@ -197,10 +197,12 @@ static __always_inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
 struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 			       const struct homak_tx_piece *piece);
 /** homak_tx_build_short() - makes the skb of a native message that is one packet, and whose @bytes
- *  are few. Of @piece only the socket and the way count. NULL: there is no memory. */
+ *  are few. It goes by @route, which is @dst. NULL: there is no memory. */
 HOMAK_HOT struct sk_buff *homak_tx_build_short(struct homak_cpu *cpu,
-					       const struct homak_tx_piece *piece,
-					       const u8 *bytes);
+					       const struct homa_tx_desc *desc,
+					       const struct homak_route *route,
+					       struct dst_entry *dst,
+					       struct sock *sk, const u8 *bytes);
 /**
  * homak_msg_sock() - returns the socket of the message, which stays as long as the message
  * does.

@@ -87,6 +87,44 @@ static bool homak_out_hooks(const struct net *net, bool v4)
 #endif
 }
 
+/*
+ * Shows the packet to the hooks of POST_ROUTING, as nf_hook() does, which clears what it tells them
+ * before it is filled. Returns 1 if the packet goes on, or what @next has returned, or an error.
+ * RCU read side.
+ */
+static __always_inline int
+homak_out_post(u8 family, struct net *net, struct sock *sk, struct sk_buff *skb,
+	       struct net_device *dev,
+	       int (*next)(struct net *, struct sock *, struct sk_buff *))
+{
+#ifdef CONFIG_NETFILTER
+	const struct nf_hook_entries *hooks =
+		family == NFPROTO_IPV4 ?
+			rcu_dereference(net->nf.hooks_ipv4[NF_INET_POST_ROUTING]) :
+			rcu_dereference(net->nf.hooks_ipv6[NF_INET_POST_ROUTING]);
+	struct nf_hook_state state HOMA_NOINIT;
+
+	if (!hooks)
+		return 1;
+	nf_hook_state_init(&state, NF_INET_POST_ROUTING, family, NULL, dev, sk,
+			   net, next);
+	return nf_hook_slow(skb, &state, hooks, 0);
+#else
+	return 1;
+#endif
+}
+
+/* Returns the checksum of an IPv4 header without options whose checksum is 0. The kernel's function
+ * is made for any length. */
+static __always_inline __sum16 homak_ip_sum(const struct iphdr *ip)
+{
+	const u32 *w = (const u32 *)ip;
+	u64 sum = (u64)w[0] + w[1] + w[2] + w[3] + w[4];
+
+	sum += ror64(sum, 32);
+	return csum_fold((__force __wsum)(sum >> 32));
+}
+
 /* Is there nothing but a neighbour between @skb and @dst's device? */
 static __always_inline bool homak_out_plain(const struct net *net,
 					    const struct dst_entry *dst,
@@ -121,8 +159,8 @@ static int homak_out_v6(struct net *net, struct sock *sk, struct sk_buff *skb)
 	skb->protocol = htons(ETH_P_IPV6);
 	skb->dev = dst->dev;
 	homak_ip6_count_out(net, idev, skb->len);
-	err = nf_hook(NFPROTO_IPV6, NF_INET_POST_ROUTING, net, sk, skb, NULL,
-		      dst->dev, homak_out_finish_v6);
+	err = homak_out_post(NFPROTO_IPV6, net, sk, skb, dst->dev,
+			     homak_out_finish_v6);
 	return err == 1 ? homak_out_finish_v6(net, sk, skb) : err;
 }
 
@@ -139,11 +177,11 @@ HOMAK_HOT int homak_tx_out(struct net *net, struct sock *sk,
 		return ip_local_out(net, sk, skb);
 	ip = ip_hdr(skb);
 	ip->tot_len = htons((u16)skb->len);
-	ip->check = ip_fast_csum(ip, sizeof(*ip) / 4);
+	ip->check = homak_ip_sum(ip);
 	skb->protocol = htons(ETH_P_IP);
 	skb->dev = dst->dev;
 	homak_ip_count_out(net, skb->len);
-	err = nf_hook(NFPROTO_IPV4, NF_INET_POST_ROUTING, net, sk, skb, NULL,
-		      dst->dev, homak_out_finish);
+	err = homak_out_post(NFPROTO_IPV4, net, sk, skb, dst->dev,
+			     homak_out_finish);
 	return err == 1 ? homak_out_next(net, sk, skb) : err;
 }

@@ -63,14 +63,14 @@ struct homak_want {
 	u64 way;
 };
 
+/* The words that say who uses a route hardly differ, and those of IPv4 addresses only in their upper
+ * halves; the product's upper bits depend on all bits of it. */
 static u32 homak_route_slot(const struct homak_route_key *key)
 {
 	const u64 *w = key->w;
-	u64 mix = ((w[0] ^ w[3]) + w[1] + w[4]) * GOLDEN_RATIO_64;
+	u64 mix = (w[0] ^ w[1]) + rol64(w[3] ^ w[4], 24) + w[2] + w[5] + w[6];
 
-	/* The words that say who uses a route hardly differ in their other halves. */
-	mix ^= mix >> 32;
-	mix = (mix + w[2] + w[5] + (w[6] << 7)) * GOLDEN_RATIO_64;
+	mix *= GOLDEN_RATIO_64;
 	return mix >> (64 - HOMAK_ROUTE_BITS);
 }
 

@@ -166,29 +166,30 @@ static struct homa_rpc *homak_tx_control(struct homak_cpu *cpu,
 }
 
 /*
- * Finds the way of @piece, from @local and its socket. @way, which routing gave the same
+ * Finds the way of packets that @sk sends from @local to @to. @way, which routing gave the same
  * packets when it chose @local by itself, need not be looked up anew if it was found to be
- * the same before.
+ * the same before. Returns as homak_route_get() does.
  */
-static HOMAK_HOT void homak_tx_way(struct homak_tx_turn *turn,
-				   const struct homa_tx_desc *desc,
-				   struct homak_tx_piece *piece,
-				   const struct in6_addr *local,
-				   struct homak_route *way)
+static HOMAK_HOT struct dst_entry *
+homak_tx_way(struct homak_cpu *cpu, struct homak_dev *hdev,
+	     const struct homa_addr *to, const struct in6_addr *local,
+	     const struct sock *sk, struct homak_route *way,
+	     struct homak_route **route)
 {
+	struct dst_entry *dst;
+
 	if (way && way->same == HOMAK_ROUTE_SAME) {
-		piece->route = way;
-		piece->dst = READ_ONCE(way->dst);
+		*route = way;
+		dst = READ_ONCE(way->dst);
 		/* The route's device may go at any time. */
-		if (likely(piece->dst))
-			return;
+		if (likely(dst))
+			return dst;
 	}
-	piece->dst = homak_route_get(turn->cpu, turn->hdev, &desc->dst, local,
-				     piece->sk, &piece->route);
-	if (way && way != piece->route && way->same == HOMAK_ROUTE_UNKNOWN)
-		way->same = READ_ONCE(way->dst) == piece->dst ?
-				    HOMAK_ROUTE_SAME :
-				    HOMAK_ROUTE_OTHER;
+	dst = homak_route_get(cpu, hdev, to, local, sk, route);
+	if (way && way != *route && way->same == HOMAK_ROUTE_UNKNOWN)
+		way->same = READ_ONCE(way->dst) == dst ? HOMAK_ROUTE_SAME :
+							 HOMAK_ROUTE_OTHER;
+	return dst;
 }
 
 /* Sends @piece by the way that was found, if one was. Returns as homak_tx_desc() does. */
@@ -216,76 +217,73 @@ static noinline bool homak_tx_piece(struct homak_tx_turn *turn,
 	return false;
 }
 
-/* Finds the message of @desc, which has an RPC, and its way; @way as in homak_tx_way(). False:
- * there is no message. */
-static HOMAK_HOT bool homak_tx_message(struct homak_tx_turn *turn,
-				       const struct homa_tx_desc *desc,
-				       struct homak_tx_piece *piece,
-				       struct homak_route *way)
-{
-	const struct homak_rpc *krpc = homak_rpc(desc->rpc);
-
-	piece->desc = desc;
-	piece->skip = 0;
-	piece->msg = krpc->msg;
-	if (WARN_ON_ONCE(!piece->msg))
-		return false;
-	piece->sk = homak_msg_sock(piece->msg);
-	homak_tx_way(turn, desc, piece, &krpc->local, way);
-	return true;
-}
-
 /* Sends one descriptor. Returns false if the link must rest. */
 static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc)
 {
 	struct homak_cpu *cpu = turn->cpu;
 	struct homak_tx_piece piece HOMA_NOINIT;
-	struct homa_rpc *rpc;
+	const struct in6_addr *local;
+	struct homa_rpc *held = NULL;
 	bool ok;
 
-	if (unlikely(!desc->rpc)) {
-		piece.desc = desc;
-		piece.skip = 0;
-		rpc = homak_tx_control(cpu, desc, &piece);
-		homak_tx_way(turn, desc, &piece,
-			     (const struct in6_addr *)&desc->from, NULL);
-		ok = homak_tx_piece(turn, desc, &piece);
-		if (rpc)
-			homa_rpc_release(&cpu->ctx, rpc);
-		return ok;
+	piece.desc = desc;
+	piece.skip = 0;
+	if (likely(desc->rpc)) {
+		piece.msg = homak_rpc(desc->rpc)->msg;
+		if (WARN_ON_ONCE(!piece.msg)) {
+			homa_tx_done(&cpu->ctx, desc, 0);
+			return true;
+		}
+		piece.sk = homak_msg_sock(piece.msg);
+		local = &homak_rpc(desc->rpc)->local;
+	} else {
+		held = homak_tx_control(cpu, desc, &piece);
+		local = (const struct in6_addr *)&desc->from;
 	}
-	if (unlikely(!homak_tx_message(turn, desc, &piece, NULL))) {
-		homa_tx_done(&cpu->ctx, desc, 0);
-		return true;
-	}
-	return homak_tx_piece(turn, desc, &piece);
+	piece.dst = homak_tx_way(cpu, turn->hdev, &desc->dst, local, piece.sk,
+				 NULL, &piece.route);
+	ok = homak_tx_piece(turn, desc, &piece);
+	if (held)
+		homa_rpc_release(&cpu->ctx, held);
+	return ok;
 }
 
-/* Sends a message that is one packet, and nearly always native and short. Returns as
- * homak_tx_desc() does. */
-static HOMAK_HOT bool homak_tx_only(struct homak_tx_turn *turn,
+/* Sends a message that is one packet in the way that is for all. */
+static noinline bool homak_tx_general(struct homak_cpu *cpu,
+				      struct homak_dev *hdev,
+				      struct homa_tx_desc *desc)
+{
+	struct homak_tx_turn turn = { .cpu = cpu, .hdev = hdev };
+
+	return homak_tx_desc(&turn, desc);
+}
+
+/* Sends a message that is one packet, and nearly always native and short. @way is as in
+ * homak_tx_way(). Returns as homak_tx_desc() does. */
+static HOMAK_HOT bool homak_tx_only(struct homak_cpu *cpu, struct homak_dev *hdev,
 				    struct homa_tx_desc *desc,
 				    struct homak_route *way)
 {
-	struct homak_cpu *cpu = turn->cpu;
-	struct homak_tx_piece piece HOMA_NOINIT;
+	const struct homak_rpc *krpc = homak_rpc(desc->rpc);
+	const struct homak_msg *msg = krpc->msg;
+	struct homak_route *route;
+	struct dst_entry *dst;
 	struct sk_buff *skb;
 	const u8 *bytes;
+	struct sock *sk;
 	int err = 1;
 
-	if (unlikely(!homak_tx_message(turn, desc, &piece, way))) {
-		homa_tx_done(&cpu->ctx, desc, 0);
-		return true;
-	}
-	bytes = homak_msg_small(piece.msg, desc->length);
+	bytes = likely(msg) ? homak_msg_small(msg, desc->length) : NULL;
 	/* Every path takes so many bytes, see homak_tx_seg(). */
-	if (unlikely(IS_ERR(piece.dst) || desc->dst.encap ||
-		     desc->length > HOMAK_TX_COPY || !bytes))
-		return homak_tx_piece(turn, desc, &piece);
-	skb = homak_tx_build_short(cpu, &piece, bytes);
+	if (unlikely(!bytes || desc->dst.encap || desc->length > HOMAK_TX_COPY))
+		return homak_tx_general(cpu, hdev, desc);
+	sk = homak_msg_sock(msg);
+	dst = homak_tx_way(cpu, hdev, &desc->dst, &krpc->local, sk, way, &route);
+	if (IS_ERR(dst))
+		return homak_tx_general(cpu, hdev, desc);
+	skb = homak_tx_build_short(cpu, desc, route, dst, sk, bytes);
 	if (likely(skb))
-		err = homak_tx_send(cpu, skb, piece.sk,
-				    homak_route_v4(piece.route));
+		err = homak_tx_send(cpu, skb, sk, homak_route_v4(route));
 	else
 		homak_host_count(cpu, HOMAK_H_host_tx_nomem, 1);
 	homa_tx_done(&cpu->ctx, desc, unlikely(err > 0) ? -ENOBUFS : 0);
@@ -342,11 +340,10 @@ HOMAK_HOT void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
 			      struct homak_route *way)
 {
 	struct homak_dev *hdev = homak_dev_of(desc->link);
-	struct homak_tx_turn turn = { .cpu = cpu, .hdev = hdev };
 
 	rcu_read_lock();
 	trace_homa_tx(hdev, desc);
-	if (unlikely(!homak_tx_only(&turn, desc, way)))
+	if (unlikely(!homak_tx_only(cpu, hdev, desc, way)))
 		homak_tx_rest(cpu, hdev);
 	rcu_read_unlock();
 }
