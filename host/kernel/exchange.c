@@ -131,6 +131,8 @@ static noinline int homak_exchange(struct homak_sock *hsk, struct msghdr *msg,
 	if (homak_exchange_private(s))
 		x.r.args.id = s->handle.id;
 	rc = homak_receive(hsk, &x.r, msg->msg_flags);
+	if (rc == HOMAK_RECEIVED_WHOLE)
+		rc = homak_receive_whole(hsk, &x.r);
 	return rc > 0 ? homak_exchange_end(hsk, msg, &x) :
 			homak_exchange_none(msg, &x, rc);
 }

@@ -130,6 +130,15 @@ static inline struct homak_whole_cb *homak_whole_cb(struct sk_buff *skb)
 	return (struct homak_whole_cb *)skb->cb;
 }
 
+/** homak_whole_peer() - writes the address of such a message's peer. */
+static __always_inline void homak_whole_peer(const struct homak_whole_cb *cb,
+					     struct homa_addr *peer)
+{
+	memcpy(peer->ip, cb->ip, sizeof(cb->ip));
+	peer->encap = cb->encap;
+	peer->zero = 0;
+}
+
 /** homak_whole_info() - says in @info what is known of a message that is one packet. */
 static __always_inline void homak_whole_info(const struct homak_whole_cb *cb,
 					     struct homa_msg_info *info)
@@ -139,9 +148,7 @@ static __always_inline void homak_whole_info(const struct homak_whole_cb *cb,
 	info->length = cb->length;
 	info->id = cb->id;
 	info->cookie = cb->cookie;
-	memcpy(info->peer.ip, cb->ip, sizeof(cb->ip));
-	info->peer.encap = cb->encap;
-	info->peer.zero = 0;
+	homak_whole_peer(cb, &info->peer);
 	info->peer_port = cb->port;
 	info->num_pages = 1;
 	info->pages[0] = cb->page;

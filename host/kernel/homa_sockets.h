@@ -114,6 +114,7 @@ HOMAK_HOT int homak_send(struct homak_sock *hsk, struct msghdr *msg, size_t len,
  * struct homak_receipt - one recvmsg()
  * @args: the caller's arguments.
  * @info: message or failure, if the call ends with one.
+ * @skb: a message that came whole, if the call ends with HOMAK_RECEIVED_WHOLE.
  * @held: a private RPC that is held while the thread waits for it, or NULL.
  * @how: counter for how the last wait ended; HOMAK_H_COUNT: there was none.
  * @polled: true if a call that must not wait has polled its network card (SO_BUSY_POLL).
@@ -122,19 +123,29 @@ HOMAK_HOT int homak_send(struct homak_sock *hsk, struct msghdr *msg, size_t len,
 struct homak_receipt {
 	struct homa_recvmsg_args args;
 	struct homa_msg_info info;
+	struct sk_buff *skb;
 	struct homa_rpc *held;
 	enum homak_host_metric how;
 	bool polled;
 	long timeo;
 };
 
+/** homak_copy_piece() - copies @n bytes to the application, from @at bytes behind the beginning of
+ *  @skb's data; 0 or -EFAULT. copy.c */
+HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to,
+			       u32 n);
 /** homak_receipt_check() - checks what the caller wrote into @r->args; 0, -EINVAL or -EFAULT. */
 HOMAK_HOT int homak_receipt_check(struct homak_sock *hsk,
 				  const struct homak_receipt *r);
 /** homak_receive() - gives the pages of @r->args back and waits for a message, as recvmsg() with
- *  @flags. Returns 1 if @r->info has a message or a failure, else an error. */
+ *  @flags. Returns 1 if @r->info has a message or a failure, HOMAK_RECEIVED_WHOLE if @r->skb has one
+ *  that is to be copied, else an error. */
 HOMAK_HOT int homak_receive(struct homak_sock *hsk, struct homak_receipt *r,
 			    int flags);
+#define HOMAK_RECEIVED_WHOLE 2
+/** homak_receive_whole() - copies @r->skb to the receive region and frees it. Returns 1 if @r->info
+ *  has the message, or the failure, of which the application is to hear; else an error. */
+int homak_receive_whole(struct homak_sock *hsk, struct homak_receipt *r);
 /** homak_receipt_put() - writes what @r->info says to @r->args. */
 HOMAK_HOT void homak_receipt_put(struct homak_receipt *r);
 /** homak_receipt_undo() - gives back the message of @r, of which the application cannot learn. */

@@ -11,7 +11,6 @@
  * client's is forgotten as if it had never come. Both are the end of the RPC, so
  * a bad region costs its owner and nobody else.
  */
-#include <linux/instrumented.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -19,80 +18,6 @@
 #include "homa_trace.h"
 
 /* ---- copying ---- */
-
-/*
- * Copies part of a fragment. What copy_to_user() finds out besides, packet by packet - that
- * the memory is no stack and no slab of other size - is known of a fragment's page.
- */
-static bool homak_copy_raw(void __user *to, const void *from, u32 n)
-{
-	might_fault();
-	instrument_copy_to_user(to, from, n);
-	return raw_copy_to_user(to, from, n) == 0;
-}
-
-/* Copies bytes from @skb's fragments. Returns 1 if that is not possible, so that the slow
- * way has to be taken. */
-static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to,
-			    u32 n)
-{
-	const struct skb_shared_info *shinfo = skb_shinfo(skb);
-	u32 i;
-
-	if (unlikely(!access_ok(to, n)))
-		return -EFAULT;
-	at -= skb_headlen(skb);
-	for (i = 0; i < shinfo->nr_frags; i++) {
-		const skb_frag_t *frag = &shinfo->frags[i];
-		u32 has = skb_frag_size(frag), some;
-		const u8 *from;
-
-		if (at >= has) {
-			at -= has;
-			continue;
-		}
-		from = skb_frag_address_safe(frag);
-		if (unlikely(!from))
-			/* the page has no address here, or there is no page at all */
-			return 1;
-		some = min(n, has - at);
-		if (unlikely(!homak_copy_raw(to, from + at, some)))
-			return -EFAULT;
-		to += some;
-		n -= some;
-		if (!n)
-			return 0;
-		at = 0;
-	}
-	return 1;
-}
-
-/* Does what homak_copy_piece() says, if some of the bytes are not in @skb's linear part. */
-static noinline int homak_copy_apart(struct sk_buff *skb, u32 at,
-				     void __user *to, u32 n)
-{
-	struct iov_iter iter HOMA_NOINIT;
-	struct iovec iov HOMA_NOINIT;
-	int err = 1;
-
-	if (at >= skb_headlen(skb))
-		err = homak_copy_frags(skb, at, to, n);
-	if (likely(err <= 0))
-		return err;
-	iov.iov_base = to;
-	iov.iov_len = n;
-	iov_iter_init(&iter, ITER_DEST, &iov, 1, n);
-	return skb_copy_datagram_iter(skb, at, &iter, n);
-}
-
-/* Copies @n bytes, @at bytes from the beginning of @skb's data. */
-static HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at,
-				      void __user *to, u32 n)
-{
-	if (likely(at + n <= skb_headlen(skb)))
-		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
-	return homak_copy_apart(skb, at, to, n);
-}
 
 static int homak_copy_packet(struct homak_sock *hsk, struct sk_buff *skb)
 {
@@ -288,27 +213,41 @@ static int homak_lost(struct homak_sock *hsk, struct homak_receipt *r, int err)
 	return 1;
 }
 
-static HOMAK_HOT int homak_read_message(struct homak_sock *hsk,
-					struct sk_buff *skb,
-					struct homak_receipt *r)
+/* Frees the skb of a message that was copied to its page, and counts. */
+static HOMAK_HOT void homak_whole_read(struct homak_sock *hsk,
+				       struct homak_receipt *r)
 {
-	const struct homak_whole_cb *cb = homak_whole_cb(skb);
-	struct homa_msg_info *info = &r->info;
-	int err;
+	const struct homak_whole_cb *cb = homak_whole_cb(r->skb);
 
-	homak_whole_info(cb, info);
-	err = homak_copy_piece(skb, cb->at,
-			       (void __user *)(hsk->region + cb->page),
-			       cb->length);
-	if (info->kind == HOMA_EV_REQUEST)
+	if (cb->id & 1)
 		homa_sock_taken(hsk->engine_sock, 1);
-	homak_whole_free(hsk, skb);
 	if (r->how != HOMAK_H_COUNT)
 		homak_host_count_at(hsk->hnet, r->how, 1);
-	homak_host_count_at(hsk->hnet, HOMAK_H_host_copied_bytes, info->length);
+	homak_host_count_at(hsk->hnet, HOMAK_H_host_copied_bytes, cb->length);
+	homak_whole_free(hsk, r->skb);
+}
+
+/* Copies the message r->skb to its page. */
+static HOMAK_HOT int homak_whole_copy(struct homak_sock *hsk,
+				      const struct homak_receipt *r)
+{
+	const struct homak_whole_cb *cb = homak_whole_cb(r->skb);
+
+	return homak_copy_piece(r->skb, cb->at,
+				(void __user *)(hsk->region + cb->page),
+				cb->length);
+}
+
+int homak_receive_whole(struct homak_sock *hsk, struct homak_receipt *r)
+{
+	int err;
+
+	homak_whole_info(homak_whole_cb(r->skb), &r->info);
+	err = homak_whole_copy(hsk, r);
+	homak_whole_read(hsk, r);
 	if (unlikely(err))
 		return homak_lost(hsk, r, err);
-	trace_homa_rpc_take(info);
+	trace_homa_rpc_take(&r->info);
 	return 1;
 }
 
@@ -346,8 +285,10 @@ static HOMAK_HOT int homak_receive_shared(struct homak_sock *hsk,
 			if (rc)
 				return rc;
 		}
-		if (likely(waiter.what == HOMAK_WAITED_MESSAGE))
-			return homak_read_message(hsk, waiter.skb, r);
+		if (likely(waiter.what == HOMAK_WAITED_MESSAGE)) {
+			r->skb = waiter.skb;
+			return HOMAK_RECEIVED_WHOLE;
+		}
 		if (waiter.what != HOMAK_WAITED_RPC)
 			continue;
 		rc = homak_read(hsk, waiter.handed, &waiter.batch, r);
@@ -510,13 +451,24 @@ static int homak_receipt_none(struct msghdr *msg, struct homak_receipt *r, int r
 	return rc;
 }
 
+/* Writes what recvmsg() says of a message or a failure: @r->args. */
+static HOMAK_HOT int homak_receipt_say(const struct msghdr *msg,
+				       const struct homak_receipt *r)
+{
+	/* The places of pages that are not there stay what they were. */
+	size_t size = offsetof(struct homa_recvmsg_args, bpage_offsets) +
+		      r->args.num_bpages * sizeof(r->args.bpage_offsets[0]);
+
+	return copy_to_user(msg->msg_control_user, &r->args, size) ? -EFAULT : 0;
+}
+
 static int homak_receipt_end(struct homak_sock *hsk, struct msghdr *msg,
 			     struct homak_receipt *r)
 {
 	const struct homa_msg_info *info = &r->info;
 
 	homak_receipt_put(r);
-	if (copy_to_user(msg->msg_control_user, &r->args, sizeof(r->args))) {
+	if (homak_receipt_say(msg, r)) {
 		homak_receipt_undo(hsk, r);
 		return -EFAULT;
 	}
@@ -528,6 +480,44 @@ static int homak_receipt_end(struct homak_sock *hsk, struct msghdr *msg,
 	if (info->kind == HOMA_EV_FAILED)
 		return homak_error_text(hsk, -info->error, "the RPC failed");
 	return (int)info->length;
+}
+
+/* Does the same for the message r->skb after an error, or while it is traced. */
+static noinline int homak_whole_end_slow(struct homak_sock *hsk,
+					 struct msghdr *msg,
+					 struct homak_receipt *r)
+{
+	int rc = homak_receive_whole(hsk, r);
+
+	return rc > 0 ? homak_receipt_end(hsk, msg, r) :
+			homak_receipt_none(msg, r, rc);
+}
+
+/* Ends a call that has received the message r->skb, of which all is said from its cb. */
+static HOMAK_HOT int homak_whole_end(struct homak_sock *hsk, struct msghdr *msg,
+				     struct homak_receipt *r)
+{
+	const struct homak_whole_cb *cb = homak_whole_cb(r->skb);
+	struct homa_addr peer HOMA_NOINIT;
+	int length = (int)cb->length;
+
+	if (trace_homa_rpc_take_enabled() || unlikely(homak_whole_copy(hsk, r)))
+		return homak_whole_end_slow(hsk, msg, r);
+	r->args.id = cb->id;
+	r->args.completion_cookie = cb->id & 1 ? 0 : cb->cookie;
+	r->args.num_bpages = 1;
+	r->args.bpage_offsets[0] = cb->page;
+	/* It may be that this cannot be written, and then all is taken back. */
+	if (unlikely(homak_receipt_say(msg, r)))
+		return homak_whole_end_slow(hsk, msg, r);
+	if (msg->msg_name) {
+		homak_whole_peer(cb, &peer);
+		msg->msg_namelen =
+			homak_name_put(hsk, &peer, cb->port, msg->msg_name);
+	}
+	msg->msg_controllen = 0;
+	homak_whole_read(hsk, r);
+	return length;
 }
 
 int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
@@ -543,6 +533,8 @@ int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
 	rc = homak_receipt_check(hsk, &r);
 	if (!rc)
 		rc = homak_receive(hsk, &r, flags);
+	if (likely(rc == HOMAK_RECEIVED_WHOLE))
+		return homak_whole_end(hsk, msg, &r);
 	return rc > 0 ? homak_receipt_end(hsk, msg, &r) :
 			homak_receipt_none(msg, &r, rc);
 }
