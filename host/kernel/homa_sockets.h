@@ -138,13 +138,14 @@ HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to,
 HOMAK_HOT int homak_receipt_check(struct homak_sock *hsk,
 				  const struct homak_receipt *r);
 /** homak_receive() - gives the pages of @r->args back and waits for a message, as recvmsg() with
- *  @flags. Returns 1 if @r->info has a message or a failure, HOMAK_RECEIVED_WHOLE if @r->skb has one
- *  that is to be copied, else an error. */
+ *  @flags. Returns 1 if @r->info has a message or a failure, HOMAK_RECEIVED_WHOLE if @r->skb
+ *  has one that is to be copied, else an error. */
 HOMAK_HOT int homak_receive(struct homak_sock *hsk, struct homak_receipt *r,
 			    int flags);
 #define HOMAK_RECEIVED_WHOLE 2
-/** homak_receive_whole() - copies @r->skb to the receive region and frees it. Returns 1 if @r->info
- *  has the message, or the failure, of which the application is to hear; else an error. */
+/** homak_receive_whole() - copies @r->skb to the receive region and frees it. Returns 1 if
+ *  @r->info has the message, or the failure, of which the application is to hear; else an
+ *  error. */
 int homak_receive_whole(struct homak_sock *hsk, struct homak_receipt *r);
 /** homak_receipt_put() - writes what @r->info says to @r->args. */
 HOMAK_HOT void homak_receipt_put(struct homak_receipt *r);

@@ -63,8 +63,8 @@ struct homak_want {
 	u64 way;
 };
 
-/* The words that say who uses a route hardly differ, and those of IPv4 addresses only in their upper
- * halves; the product's upper bits depend on all bits of it. */
+/* The words that say who uses a route hardly differ, and those of IPv4 addresses only in their
+ * upper halves; the product's upper bits depend on all bits of it. */
 static u32 homak_route_slot(const struct homak_route_key *key)
 {
 	const u64 *w = key->w;
