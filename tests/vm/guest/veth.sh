@@ -80,10 +80,6 @@ check "load v4, a listener and batches" ip netns exec a rpc load 4 10.1.0.2 4004
 expect "there were batches" in_ns b grep -q '^host_rx_gro  *[1-9]' /proc/net/homa_metrics
 expect "and nothing of them was lost" in_ns b grep -q '^host_rx_nomem  *0 ' /proc/net/homa_metrics
 for ns in a b; do offload $ns gro on tso on gso on tx on; done
-for mtu in 576 9000 1500; do
-	for ns in a b; do ip -n $ns link set eth0 mtu $mtu; done
-	check "edges v4, MTU $mtu" ip netns exec a rpc edges 4 10.1.0.2 4004 $mtu
-done
 # Segments as a network card cuts them, and a GRO that gets them uncut.
 for ns in a b; do
 	offload $ns tx-gso-list off rx-gro-list on
@@ -96,6 +92,10 @@ expect "and they came uncut" test "$(count b host_rx_gso)" -gt "$unsegmented"
 for ns in a b; do
 	offload $ns tx-gso-list on rx-gro-list off
 	in_ns $ns sh -c "echo 0 >/proc/sys/net/homa/max_gso_size"
+done
+for mtu in 576 9000 1500; do
+	for ns in a b; do ip -n $ns link set eth0 mtu $mtu; done
+	check "edges v4, MTU $mtu" ip netns exec a rpc edges 4 10.1.0.2 4004 $mtu
 done
 expect "no RPC is left in a" rpcs_gone a
 quiesce
