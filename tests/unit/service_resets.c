@@ -76,6 +76,31 @@ static u32 send_all(struct bed *bed, struct caller *callers)
 	return n;
 }
 
+/* Each of PROGRAMS programs listens at a port of its own. */
+static void all_listen(struct bed *bed, struct program **programs,
+		       struct homad_tcp_listener *listeners)
+{
+	u32 i;
+
+	for (i = 0; i < PROGRAMS; i++) {
+		programs[i] = program(bed);
+		assert_int_equal(listen_at(bed, programs[i], &listeners[i],
+					   (u16)(PORT + i), false),
+				 0);
+	}
+}
+
+/* CALLERS peers connect, as many to each program as to the others, from @first and the ports
+ * behind it. */
+static void all_call(struct bed *bed, struct caller *callers, u32 first)
+{
+	u32 i;
+
+	for (i = 0; i < CALLERS; i++)
+		call(bed, &callers[i], (u16)(PORT + i % PROGRAMS),
+		     (u16)(first + i));
+}
+
 static void resets__of_programs_that_end_together(void **state)
 {
 	struct homad_tcp_listener listeners[PROGRAMS];
@@ -85,15 +110,8 @@ static void resets__of_programs_that_end_together(void **state)
 	u32 i, reset = 0;
 
 	(void)state;
-	for (i = 0; i < PROGRAMS; i++) {
-		programs[i] = program(bed);
-		assert_int_equal(listen_at(bed, programs[i], &listeners[i],
-					   (u16)(PORT + i), false),
-				 0);
-	}
-	for (i = 0; i < CALLERS; i++)
-		call(bed, &callers[i], (u16)(PORT + i % PROGRAMS),
-		     (u16)(5000 + i));
+	all_listen(bed, programs, listeners);
+	all_call(bed, callers, 5000);
 	for (i = 0; i < PROGRAMS; i++) {
 		assert_int_equal(programs[i]->s.num_open, SLOTS);
 		homad_session_close(bed->t, &programs[i]->side->app);
@@ -118,18 +136,9 @@ static void resets__of_connections_that_wait_for_a_slot(void **state)
 	u32 i, reset = 0;
 
 	(void)state;
-	for (i = 0; i < PROGRAMS; i++) {
-		programs[i] = program(bed);
-		assert_int_equal(listen_at(bed, programs[i], &listeners[i],
-					   (u16)(PORT + i), false),
-				 0);
-	}
-	for (i = 0; i < CALLERS; i++)
-		call(bed, &others[i], (u16)(PORT + i % PROGRAMS),
-		     (u16)(5000 + i));
-	for (i = 0; i < CALLERS; i++)
-		call(bed, &callers[i], (u16)(PORT + i % PROGRAMS),
-		     (u16)(6000 + i));
+	all_listen(bed, programs, listeners);
+	all_call(bed, others, 5000);
+	all_call(bed, callers, 6000);
 	for (i = 0; i < PROGRAMS; i++)
 		assert_int_equal(listeners[i].l.num_ready, SLOTS);
 	for (i = 0; i < PROGRAMS; i++)
