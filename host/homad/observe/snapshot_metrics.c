@@ -188,7 +188,7 @@ static void put_tcp(FILE *out, const struct homad_stats *s,
 	       "TCP connections and listeners that whoever showed them did not get",
 	       slow->takes_refused);
 	single(out, "homa_tcp_takes_elsewhere_total", "counter",
-	       "those of them whose taker has others at another thread",
+	       "TCP sockets that a process did not get as it has others at another thread",
 	       slow->takes_elsewhere);
 #define X(name, text)                                                 \
 	put_thread_counter(out, s, "homa_tcp", #name, text,           \
