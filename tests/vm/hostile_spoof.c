@@ -486,6 +486,7 @@ void hostile_buffers_flood(void)
 	/* Eight at a time find room, and time out. */
 	flood(3, 40, 1000000);
 	CHECK(rpcs_become(sv.fd, 0, 60000) == 0, "%u RPCs stay", rpcs_of(sv.fd));
+	sysctl_set("timeout_ticks", patient_timeout());
 	alive();
 }
 
