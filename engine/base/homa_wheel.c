@@ -74,8 +74,8 @@ static void homa_wheel_turn(struct homa_wheel *wheel, u64 tick)
 		wheel->base = homa_min_u64(tick, homa_wheel_due(wheel, &level));
 }
 
-void homa_wheel_add(struct homa_wheel *wheel, struct homa_wheel_node *node,
-		    u64 deadline, u64 now)
+HOMA_HOT void homa_wheel_add(struct homa_wheel *wheel,
+			     struct homa_wheel_node *node, u64 deadline, u64 now)
 {
 	u64 tick = deadline >> wheel->shift;
 	u64 coarse;

@@ -76,8 +76,8 @@ static inline bool homa_wheel_linked(const struct homa_wheel_node *node)
  * @now: ns; or a time before it, but the longer before, the earlier the node may
  *	come out.
  */
-void homa_wheel_add(struct homa_wheel *wheel, struct homa_wheel_node *node,
-		    u64 deadline, u64 now);
+HOMA_HOT void homa_wheel_add(struct homa_wheel *wheel,
+			     struct homa_wheel_node *node, u64 deadline, u64 now);
 
 /** homa_wheel_del() - stop waiting; harmless if @node does not wait */
 void homa_wheel_del(struct homa_wheel *wheel, struct homa_wheel_node *node);

@@ -43,7 +43,7 @@ static bool homa_ack_urgent(const struct homa_engine *engine,
 	       owner >= homa_rpcs_left(engine) / 2;
 }
 
-u64 homa_ack_wait(const struct homa_ctx *ctx, const struct homa_rpc *rpc)
+HOMA_HOT u64 homa_ack_wait(const struct homa_ctx *ctx, const struct homa_rpc *rpc)
 {
 	u64 least = ctx->engine->params.need_ack_us * 1000ull;
 	u64 wait = 2 * ((u64)HOMA_READ_ONCE(rpc->peer->ack_delay)

@@ -14,6 +14,7 @@
 void homa_ack_came(struct homa_ctx *ctx, const struct homa_rpc *rpc);
 /* Time that the server of @rpc waits for an ack before it asks, in ns, without the
  * doublings of further questions. */
-u64 homa_ack_wait(const struct homa_ctx *ctx, const struct homa_rpc *rpc);
+HOMA_HOT u64 homa_ack_wait(const struct homa_ctx *ctx,
+			   const struct homa_rpc *rpc);
 
 #endif

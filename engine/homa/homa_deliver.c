@@ -54,7 +54,7 @@ static void homa_fill_info(struct homa_rpc *rpc, struct homa_msg_info *info)
 	}
 }
 
-void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc)
+HOMA_HOT void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	rpc->state = HOMA_RPC_IN_SERVICE;
 	rpc->flags |= HOMA_RPC_EXECUTED;

@@ -273,7 +273,7 @@ void homa_sock_taken(struct homa_sock *sock, u32 requests);
 void homa_sock_refuse(struct homa_sock *sock, bool refuse);
 /** homa_sock_at() - the socket with a port, server or not; NULL: there is none. Only hosts may
  *  call this whose sockets' memory outlives whoever looks (RCU). */
-struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port);
+HOMA_HOT struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port);
 /** homa_sock_exact() - is the socket that homa_sock_at() returns the only one that a packet to
  *  its port can be for, which came to homa_ctx.heard_at? If not, homa_rpc_hold() and
  *  homa_sock_meant() say which one it is. */

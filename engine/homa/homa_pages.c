@@ -223,11 +223,27 @@ static bool homa_rpc_slice(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	return true;
 }
 
-bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-			 u32 end)
+/* Does what homa_rpc_find_pages() says where homa_rpc_slice() does not, once for each such
+ * message; sock locked. */
+static HOMA_RARE bool homa_rpc_find_several(struct homa_ctx *ctx,
+					    struct homa_rpc *rpc, u32 start,
+					    u32 end)
+{
+	u32 i, need = (rpc->in.length + HOMA_BPAGE_SIZE - 1) >> HOMA_BPAGE_SHIFT;
+
+	if (need > homa_min_u32(HOMA_MAX_BPAGES, rpc->sock->pool->num_pages))
+		return false;
+	rpc->num_pages = (u8)need;
+	for (i = 0; i < need; i++)
+		rpc->pages[i] = HOMA_NO_PAGE;
+	homa_rpc_first_pages(ctx, rpc, start, end);
+	return true;
+}
+
+HOMA_HOT bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				  u32 start, u32 end)
 {
 	struct homa_sock *sock = rpc->sock;
-	u32 i, need = (rpc->in.length + HOMA_BPAGE_SIZE - 1) >> HOMA_BPAGE_SHIFT;
 	bool ok;
 
 	rpc->placed_from = 0;
@@ -236,17 +252,8 @@ bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 		return true;
 	homa_rpc_displaced(rpc);
 	homa_lock(&sock->lock);
-	if (likely(homa_rpc_slice(ctx, rpc, start, end))) {
-		homa_unlock(&sock->lock);
-		return true;
-	}
-	ok = need <= homa_min_u32(HOMA_MAX_BPAGES, sock->pool->num_pages);
-	if (ok) {
-		rpc->num_pages = (u8)need;
-		for (i = 0; i < need; i++)
-			rpc->pages[i] = HOMA_NO_PAGE;
-		homa_rpc_first_pages(ctx, rpc, start, end);
-	}
+	ok = likely(homa_rpc_slice(ctx, rpc, start, end)) ||
+	     homa_rpc_find_several(ctx, rpc, start, end);
 	homa_unlock(&sock->lock);
 	return ok;
 }

@@ -11,8 +11,8 @@
 /* Finds pages for a new message whose bytes [@start, @end) are here, or puts it into the
  * socket's queue; homa_grantee.length is set, shard locked. False: it is too long for
  * the region. */
-bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-			 u32 end);
+HOMA_HOT bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				  u32 start, u32 end);
 /* Finds pages for its bytes [@start, @end), of which homa_rpc_lacks() says that they may
  * have none; shard locked. False: the message waits for some. */
 bool homa_rpc_more_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,

@@ -95,9 +95,10 @@ static bool homa_peer_charge(struct homa_ctx *ctx, struct homa_peer *peer,
 	return true;
 }
 
-struct homa_peer *homa_peer_to(struct homa_ctx *ctx, struct homa_link *link,
-			       const struct homa_addr *addr,
-			       struct homa_owner *owner, int *err)
+HOMA_HOT struct homa_peer *homa_peer_to(struct homa_ctx *ctx,
+					struct homa_link *link,
+					const struct homa_addr *addr,
+					struct homa_owner *owner, int *err)
 {
 	/* A peer that is made may push out an idle one of somebody else, so an owner who may
 	 * have no more makes none. */

@@ -10,8 +10,9 @@
 /* Returns the peer to which a socket of @owner sends, with a reference for the caller; if nobody
  * pays for it, @owner does from now on. NULL: *@err is -EDQUOT if he has as many peers as he may
  * and no idle one, else -ENOBUFS. */
-struct homa_peer *homa_peer_to(struct homa_ctx *ctx, struct homa_link *link,
-			       const struct homa_addr *addr,
-			       struct homa_owner *owner, int *err);
+HOMA_HOT struct homa_peer *homa_peer_to(struct homa_ctx *ctx,
+					struct homa_link *link,
+					const struct homa_addr *addr,
+					struct homa_owner *owner, int *err);
 
 #endif

@@ -127,7 +127,7 @@ homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 	return rpc;
 }
 
-void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline)
+HOMA_HOT void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline)
 {
 	/* The caller has just heard of the RPC. */
 	homa_wheel_add(&rpc->shard->wheel, &rpc->timer, deadline, rpc->heard_at);

@@ -276,7 +276,7 @@ homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 		struct homa_link *link, u64 id, u32 hash, u16 dport, u8 flags);
 /* Sets the RPC's timer to @deadline, in ns, instead of any earlier setting; shard
  * locked. */
-void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline);
+HOMA_HOT void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline);
 /* Queues the RPC in the context's list of events; shard locked. */
 void homa_event_add(struct homa_ctx *ctx, struct homa_rpc *rpc);
 
@@ -325,7 +325,7 @@ HOMA_HOT void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_rpc_deliver(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		      struct homa_msg_info *info);
 /* Notes that the application has taken a request. */
-void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc);
+HOMA_HOT void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* Ends a client's RPC whose response the application has taken. */
 void homa_rpc_end(struct homa_ctx *ctx, struct homa_rpc *rpc);
 

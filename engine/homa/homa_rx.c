@@ -66,7 +66,7 @@ static HOMA_HOT bool homa_rx_begin(struct homa_ctx *ctx,
 }
 
 /* Does what comes before the response to one of our requests begins. */
-static void homa_rx_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
+static HOMA_HOT void homa_rx_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	u64 first = HOMA_READ_ONCE(rpc->out.first_at);
 

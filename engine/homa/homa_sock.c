@@ -300,7 +300,7 @@ bool homa_pool_low(const struct homa_sock *sock)
 	       HOMA_READ_ONCE(pool->num_backed);
 }
 
-struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port)
+HOMA_HOT struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port)
 {
 	struct homa_sock *sock = NULL;
 

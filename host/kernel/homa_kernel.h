@@ -346,7 +346,7 @@ void homak_inbox_event(struct homak_cpu *cpu, struct homa_event *event);
  */
 bool homak_inbox_purge(struct homak_cpu *cpu, struct homak_sock *hsk);
 /** homak_rpc_retired() - frees what the host kept with an RPC that the engine retired. */
-void homak_rpc_retired(struct homak_rpc *krpc);
+HOMAK_HOT void homak_rpc_retired(struct homak_rpc *krpc);
 /** homak_inbox_wake_all() - makes all threads leave recvmsg(), for shutdown() and close(). */
 void homak_inbox_wake_all(struct homak_sock *hsk);
 

@@ -354,7 +354,7 @@ bool homak_inbox_purge(struct homak_cpu *cpu, struct homak_sock *hsk)
 	return true;
 }
 
-void homak_rpc_retired(struct homak_rpc *krpc)
+HOMAK_HOT void homak_rpc_retired(struct homak_rpc *krpc)
 {
 	trace_homa_rpc_end(krpc);
 	WARN_ON_ONCE(krpc->rx_head || krpc->on != HOMAK_LIST_NONE);

@@ -264,7 +264,7 @@ static HOMAK_HOT bool homak_msg_charge(struct homak_msg *msg,
 
 /* Takes the charge back and wakes writers when there is room again; releases the socket
  * last. */
-static void homak_msg_uncharge(struct homak_msg *msg)
+static HOMAK_HOT void homak_msg_uncharge(struct homak_msg *msg)
 {
 	struct homak_sock *hsk = msg->hsk;
 	struct sock *sk = (struct sock *)hsk;

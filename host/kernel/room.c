@@ -172,7 +172,7 @@ HOMAK_HOT void homak_room_take(struct homak_sock *hsk,
 	homak_room_taken(hsk, engine_sock);
 }
 
-void homak_room_release(struct homak_sock *hsk, u32 bytes)
+HOMAK_HOT void homak_room_release(struct homak_sock *hsk, u32 bytes)
 {
 	/* The operation is fully ordered: the bytes are subtracted before the switches are
 	 * read. */
