@@ -38,6 +38,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
+#include <linux/netfilter.h>
 #include <linux/percpu.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
@@ -239,6 +240,10 @@ struct homak_net {
 	/* Flows that each CPU remembers (homa_flow.h); NULL: packets are not taken before
 	 * routing. */
 	struct homak_rx_flows __percpu *flows;
+#ifdef CONFIG_NETFILTER
+	/* The hooks of prerouting.c, one for each version of IP; they are given this struct. */
+	struct nf_hook_ops early[2];
+#endif
 	/* The tables of settings (sysctl.c). */
 	struct homak_sysctl *sysctl;
 };

@@ -116,7 +116,7 @@ static unsigned int homak_prerouting_v4(void *priv, struct sk_buff *skb,
 {
 	const struct iphdr *ip = ip_hdr(skb);
 	struct homak_rx_flows __percpu *flows;
-	struct homak_net *hnet;
+	struct homak_net *hnet = priv;
 	struct homak_dev *hdev;
 
 	if (likely(ip->protocol != HOMA_IPPROTO))
@@ -124,7 +124,6 @@ static unsigned int homak_prerouting_v4(void *priv, struct sk_buff *skb,
 	if (ip->ihl != 5 || ip_is_fragment(ip) || skb_dst(skb) ||
 	    skb->pkt_type != PACKET_HOST || !homak_prerouting_owns())
 		return NF_ACCEPT;
-	hnet = homak_net(state->net);
 	flows = READ_ONCE(hnet->flows);
 	hdev = likely(flows) ? homak_prerouting_find_v4(flows, skb) : NULL;
 	if (!hdev)
@@ -143,7 +142,7 @@ static unsigned int homak_prerouting_v6(void *priv, struct sk_buff *skb,
 {
 	const struct ipv6hdr *ip = ipv6_hdr(skb);
 	struct homak_rx_flows __percpu *flows;
-	struct homak_net *hnet;
+	struct homak_net *hnet = priv;
 	struct homak_dev *hdev;
 
 	if (likely(ip->nexthdr != HOMA_IPPROTO))
@@ -151,7 +150,6 @@ static unsigned int homak_prerouting_v6(void *priv, struct sk_buff *skb,
 	if (skb_dst(skb) || skb->pkt_type != PACKET_HOST ||
 	    !homak_prerouting_owns())
 		return NF_ACCEPT;
-	hnet = homak_net(state->net);
 	flows = READ_ONCE(hnet->flows);
 	hdev = likely(flows) ? homak_prerouting_find_v6(flows, skb) : NULL;
 	if (!hdev)
@@ -184,11 +182,16 @@ static const struct nf_hook_ops homak_prerouting_hooks[] = {
 int homak_prerouting_on(struct homak_net *hnet)
 {
 	int err = homak_flows_make(hnet);
+	u32 i;
 
 	if (err)
 		return err;
-	err = nf_register_net_hooks(hnet->net, homak_prerouting_hooks,
-				    ARRAY_SIZE(homak_prerouting_hooks));
+	for (i = 0; i < ARRAY_SIZE(hnet->early); i++) {
+		hnet->early[i] = homak_prerouting_hooks[i];
+		hnet->early[i].priv = hnet;
+	}
+	err = nf_register_net_hooks(hnet->net, hnet->early,
+				    ARRAY_SIZE(hnet->early));
 	if (err)
 		homak_flows_free(hnet);
 	return err;
@@ -196,8 +199,7 @@ int homak_prerouting_on(struct homak_net *hnet)
 
 void homak_prerouting_off(struct homak_net *hnet)
 {
-	nf_unregister_net_hooks(hnet->net, homak_prerouting_hooks,
-				ARRAY_SIZE(homak_prerouting_hooks));
+	nf_unregister_net_hooks(hnet->net, hnet->early, ARRAY_SIZE(hnet->early));
 	homak_flows_free(hnet);
 }
 
