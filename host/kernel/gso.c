@@ -272,14 +272,66 @@ static int homak_gso_refer(struct homak_gso_from *from, struct sk_buff *one, u32
 	return err;
 }
 
+/* struct homak_gso_heads - memory for the linear parts of segments that are not made yet */
+struct homak_gso_heads {
+	/* The linear parts, one after the other, each with a reference to its page. */
+	u8 *at;
+	/* Bytes of one, with what an skb keeps behind it. */
+	u32 size;
+	/* How many are there, and how many more segments need one. */
+	u32 here, wanted;
+};
+
+/* Takes memory for as many of the linear parts that are wanted as one page has room for. */
+static bool homak_gso_more_heads(struct homak_gso_heads *heads)
+{
+	u32 n = clamp_t(u32, PAGE_SIZE / heads->size, 1, heads->wanted);
+
+	heads->at = napi_alloc_frag(n * heads->size);
+	if (unlikely(!heads->at))
+		return false;
+	page_ref_add(virt_to_head_page(heads->at), (int)n - 1);
+	heads->here = n;
+	heads->wanted -= n;
+	return true;
+}
+
+/* Makes an skb with @room bytes before its data. NULL: no memory. */
+static struct sk_buff *homak_gso_alloc(struct homak_gso_heads *heads, u32 room)
+{
+	struct sk_buff *skb;
+
+	if (!heads->here && unlikely(!homak_gso_more_heads(heads)))
+		return NULL;
+	skb = napi_build_skb(heads->at, heads->size);
+	if (unlikely(!skb))
+		return NULL;
+	heads->at += heads->size;
+	heads->here--;
+	skb_reserve(skb, room);
+	return skb;
+}
+
+static void homak_gso_free_heads(struct homak_gso_heads *heads)
+{
+	for (; heads->here; heads->here--) {
+		skb_free_frag(heads->at);
+		heads->at += heads->size;
+	}
+}
+
 /* Makes one segment of @n bytes, with @head bytes of headers copied, from the MAC's on. */
-static struct sk_buff *homak_gso_one(struct homak_gso_from *from, u32 head, u32 n)
+static struct sk_buff *homak_gso_one(struct homak_gso_from *from,
+				     struct homak_gso_heads *heads, u32 head,
+				     u32 n)
 {
 	struct sk_buff *skb = from->skb, *one;
 	u32 room = (u32)(skb_mac_header(skb) - skb->head);
 
-	/* With the same room the offsets of headers stay as they are. */
-	one = homak_tx_alloc(room, head);
+	/* With the same room the offsets of headers stay as they are. KASAN finds bytes beyond
+	 * the end only if each skb has memory of its own. */
+	one = IS_ENABLED(CONFIG_KASAN) ? homak_tx_alloc(room, head) :
+					 homak_gso_alloc(heads, room);
 	if (unlikely(!one))
 		return NULL;
 	__skb_put_data(one, skb_mac_header(skb), head);
@@ -300,13 +352,19 @@ static struct sk_buff *homak_gso_quick(struct sk_buff *skb, u32 seg)
 	struct homak_gso_from from = { .skb = skb };
 	u32 head = (u32)(skb->data - skb_mac_header(skb)) + HOMA_DATA_HDR;
 	u32 left = skb->data_len;
-	struct sk_buff *segs = NULL, **end = &segs, *one;
+	struct homak_gso_heads heads = {
+		.size = homak_tx_head((u32)(skb_mac_header(skb) - skb->head) +
+				      head),
+		.wanted = (left + seg - 1) / seg,
+	};
+	struct sk_buff *segs = NULL, **end = &segs, *one = NULL;
 
 	do {
 		u32 n = min(left, seg);
 
-		one = homak_gso_one(&from, head, n);
+		one = homak_gso_one(&from, &heads, head, n);
 		if (unlikely(!one)) {
+			homak_gso_free_heads(&heads);
 			kfree_skb_list_reason(segs, SKB_DROP_REASON_NOMEM);
 			return NULL;
 		}

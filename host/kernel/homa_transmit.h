@@ -167,12 +167,18 @@ struct homak_tx_piece {
 	enum homak_gso_form form;
 };
 
+/* Returns the bytes of memory that an skb takes for @size bytes of its linear part. */
+static __always_inline u32 homak_tx_head(u32 size)
+{
+	return SKB_DATA_ALIGN(size) +
+	       SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+}
+
 /* Allocates an skb with @room bytes for headers and @size for what follows. Bottom halves
  * are off. */
 static __always_inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
 {
-	u32 total = SKB_DATA_ALIGN(room + size) +
-		    SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	u32 total = homak_tx_head(room + size);
 	struct sk_buff *skb;
 	void *data;
 
