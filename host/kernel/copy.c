@@ -23,8 +23,8 @@ static bool homak_copy_raw(void __user *to, const void *from, u32 n)
 
 /* Copies bytes from @skb's fragments. Returns 1 if that is not possible, so that the slow
  * way has to be taken. */
-static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to,
-			    u32 n)
+static __always_inline int homak_copy_frags(const struct sk_buff *skb, u32 at,
+					    void __user *to, u32 n)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
 	u32 i;
@@ -57,22 +57,34 @@ static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to,
 	return 1;
 }
 
-/* Does what homak_copy_piece() says, if some of the bytes are not in @skb's linear part. */
-static noinline int homak_copy_apart(struct sk_buff *skb, u32 at,
-				     void __user *to, u32 n)
+/* Does what homak_copy_piece() says, wherever the bytes are. */
+static noinline int homak_copy_any(struct sk_buff *skb, u32 at, void __user *to,
+				   u32 n)
 {
 	struct iov_iter iter HOMA_NOINIT;
 	struct iovec iov HOMA_NOINIT;
-	int err = 1;
 
-	if (at >= skb_headlen(skb))
-		err = homak_copy_frags(skb, at, to, n);
-	if (likely(err <= 0))
-		return err;
 	iov.iov_base = to;
 	iov.iov_len = n;
 	iov_iter_init(&iter, ITER_DEST, &iov, 1, n);
 	return skb_copy_datagram_iter(skb, at, &iter, n);
+}
+
+/* Does what homak_copy_piece() says, if some of the bytes are not in @skb's linear part. */
+static __always_inline int homak_copy_paged(struct sk_buff *skb, u32 at,
+					    void __user *to, u32 n)
+{
+	int err = 1;
+
+	if (at >= skb_headlen(skb))
+		err = homak_copy_frags(skb, at, to, n);
+	return likely(err <= 0) ? err : homak_copy_any(skb, at, to, n);
+}
+
+static noinline int homak_copy_apart(struct sk_buff *skb, u32 at,
+				     void __user *to, u32 n)
+{
+	return homak_copy_paged(skb, at, to, n);
 }
 
 HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
@@ -80,4 +92,11 @@ HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32
 	if (likely(at + n <= skb_headlen(skb)))
 		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
 	return homak_copy_apart(skb, at, to, n);
+}
+
+HOMAK_HOT int homak_copy_long(struct sk_buff *skb, u32 at, void __user *to, u32 n)
+{
+	if (at + n <= skb_headlen(skb))
+		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
+	return homak_copy_paged(skb, at, to, n);
 }

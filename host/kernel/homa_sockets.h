@@ -134,6 +134,10 @@ struct homak_receipt {
  *  @skb's data; 0 or -EFAULT. copy.c */
 HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to,
 			       u32 n);
+/** homak_copy_long() - does the same for a packet of a longer message, of which most bytes are in
+ *  pages and not in the linear part. */
+HOMAK_HOT int homak_copy_long(struct sk_buff *skb, u32 at, void __user *to,
+			      u32 n);
 /** homak_receipt_check() - checks what the caller wrote into @r->args; 0, -EINVAL or -EFAULT. */
 HOMAK_HOT int homak_receipt_check(struct homak_sock *hsk,
 				  const struct homak_receipt *r);

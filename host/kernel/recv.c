@@ -30,8 +30,8 @@ static int homak_copy_packet(struct homak_sock *hsk, struct sk_buff *skb)
 		u32 place = homa_rx_place(cb->rpc, cb->offset + done, &room);
 		u32 n = min(room, cb->length - done);
 
-		err = homak_copy_piece(skb, cb->at + done,
-				       (void __user *)(hsk->region + place), n);
+		err = homak_copy_long(skb, cb->at + done,
+				      (void __user *)(hsk->region + place), n);
 		done += n;
 	}
 	return err;
