@@ -60,9 +60,10 @@ def _large() -> tuple[Case, ...]:
     echo = (*one_way, "--response", "500000")
     return (
         Case("tcp_500k", "TCP, 500 KB one way", "tcp", one_way),
-        Case("homa_500k", "Homa, 500 KB one way", "homa", one_way, _POLL),
+        Case("homa_500k", "Homa, polling, 500 KB one way", "homa", one_way, _POLL),
+        Case("homa_500k_block", "Homa, blocking, 500 KB one way", "homa", one_way, _BLOCK),
         Case("tcp_500k_echo", "TCP, 500 KB echo", "tcp", echo),
-        Case("homa_500k_echo", "Homa, 500 KB echo", "homa", echo, _POLL),
+        Case("homa_500k_echo", "Homa, polling, 500 KB echo", "homa", echo, _POLL),
     )
 
 

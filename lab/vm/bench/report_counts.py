@@ -26,6 +26,7 @@ RIVALS = {
         for n in (1, 16)
     },
     "homa_500k": "tcp_500k",
+    "homa_500k_block": "tcp_500k",
     "homa_500k_echo": "tcp_500k_echo",
     "udp_1": "tcp_1",
     **{f"tcp_{n}_with_module": f"tcp_{n}" for n in (1, 16, "500k", "500k_echo")},
