@@ -447,13 +447,14 @@ void homa_say(struct homa_ctx *ctx, struct homa_link *link,
 void homa_icmp(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
 	       u16 dport, u64 id, int error);
 /** homa_icmp_mtu() - take an ICMP error that says that our packet was too long for the path,
- * whose IP MTU is @mtu bytes; messages started later are cut smaller. False: it was not
- * believed. */
+ * whose IP MTU is @mtu bytes; messages started in the next ten minutes are cut smaller. False: it
+ * was not believed. */
 bool homa_icmp_mtu(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
 		   u16 dport, u64 id, u32 mtu);
 
 /** homa_path_mtu() - the host's routes say that the path to a peer has an IP MTU of @mtu bytes;
- * messages started later use it. */
+ * messages started later use it, and if it is less than that of the link, those of the next ten
+ * minutes. So the host says it again while it knows it. */
 void homa_path_mtu(struct homa_ctx *ctx, struct homa_link *link,
 		   const struct homa_addr *dst, u32 mtu);
 

@@ -69,8 +69,8 @@ bool homa_icmp_mtu(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
 	mtu = homa_max_u32(mtu, homa_addr_is_v4(dst) ? HOMA_MIN_MTU_V4 :
 						       HOMA_MIN_MTU_V6);
 	seg = homa_seg_size(dst, mtu);
-	if (seg < HOMA_READ_ONCE(rpc->peer->mtu_seg))
-		HOMA_WRITE_ONCE(rpc->peer->mtu_seg, seg);
+	if (seg <= HOMA_READ_ONCE(rpc->peer->mtu_seg))
+		homa_peer_path_seg(ctx, rpc->peer, seg);
 	homa_unlock(&rpc->shard->lock);
 	return true;
 }

@@ -250,11 +250,12 @@ static void homa_tx_account(struct homa_ctx *ctx, struct homa_link *link,
 }
 
 /* Returns the message bytes in a packet to @peer, which is reached over @link. */
-static u32 homa_peer_seg(struct homa_peer *peer, const struct homa_link *link)
+static u32 homa_peer_seg(struct homa_ctx *ctx, struct homa_peer *peer,
+			 const struct homa_link *link)
 {
 	if (unlikely(HOMA_READ_ONCE(peer->link_mtu) !=
 		     (u16)HOMA_READ_ONCE(link->mtu)))
-		homa_peer_follow_mtu(peer, link);
+		homa_peer_try_mtu(ctx, peer, link);
 	return HOMA_READ_ONCE(peer->mtu_seg);
 }
 
@@ -263,7 +264,7 @@ HOMA_HOT void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc,
 {
 	struct homa_link *link = rpc->link;
 	struct homa_out *out = &rpc->out;
-	u32 seg = homa_peer_seg(rpc->peer, link);
+	u32 seg = homa_peer_seg(ctx, rpc->peer, link);
 
 	if (unsched >= length || unsched + seg - 1 >= length)
 		unsched = length;

@@ -12,6 +12,12 @@
 #include "homa_from.h"
 #include "homa_impl.h"
 
+/* The time for which a path is taken for narrower than the link after somebody has said so, in
+ * units of 2^HOMA_NARROW_SHIFT ms: about ten minutes, as for TCP (RFC 8201, 4). Hosts that know it
+ * from their routes say it again all the time; of an ICMP error one hears no more when the path
+ * is wide again. */
+#define HOMA_NARROW_TIME 10u
+
 u64 homa_addr_key_new(struct homa_ctx *ctx, const struct homa_addr *addr)
 {
 	const struct homa_seeds *seeds = &ctx->engine->seeds;
@@ -44,6 +50,30 @@ void homa_peer_follow_mtu(struct homa_peer *peer, const struct homa_link *link)
 
 	HOMA_WRITE_ONCE(peer->mtu_seg, homa_seg_size(&peer->addr, mtu));
 	HOMA_WRITE_ONCE(peer->link_mtu, (u16)mtu);
+}
+
+void homa_peer_try_mtu(struct homa_ctx *ctx, struct homa_peer *peer,
+		       const struct homa_link *link)
+{
+	u16 seg = homa_seg_size(&peer->addr, HOMA_READ_ONCE(link->mtu));
+	u16 since = (u16)((homa_now_ms(ctx) >> HOMA_NARROW_SHIFT) -
+			  HOMA_READ_ONCE(peer->link_mtu));
+
+	if (HOMA_READ_ONCE(peer->mtu_seg) >= seg || since >= HOMA_NARROW_TIME)
+		homa_peer_follow_mtu(peer, link);
+}
+
+void homa_peer_path_seg(struct homa_ctx *ctx, struct homa_peer *peer, u16 seg)
+{
+	u32 mtu = HOMA_READ_ONCE(peer->link->mtu);
+	u16 at = (u16)(homa_now_ms(ctx) >> HOMA_NARROW_SHIFT);
+
+	if (seg >= homa_seg_size(&peer->addr, mtu))
+		at = (u16)mtu;
+	else if (at == (u16)mtu)
+		at--; /* it must differ, or it would not be looked at */
+	HOMA_WRITE_ONCE(peer->mtu_seg, seg);
+	HOMA_WRITE_ONCE(peer->link_mtu, at);
 }
 
 /*
@@ -488,6 +518,6 @@ void homa_path_mtu(struct homa_ctx *ctx, struct homa_link *link,
 
 	if (!peer)
 		return;
-	HOMA_WRITE_ONCE(peer->mtu_seg, homa_seg_size(dst, mtu));
+	homa_peer_path_seg(ctx, peer, homa_seg_size(dst, mtu));
 	homa_peer_put(ctx, peer);
 }

@@ -17,6 +17,8 @@
 /* Level of unscheduled bytes until the peer's CUTOFFS arrive. */
 #define HOMA_NEW_PEER_LEVEL 6u
 
+/* The unit of homa_peer.link_mtu if that is a time, as the logarithm of ms. */
+#define HOMA_NARROW_SHIFT 16
 /* It is in the stripe's list of those that acks are owed to. */
 #define HOMA_PEER_OWES 1u
 /* Some owner pays for it. */
@@ -99,8 +101,9 @@ struct homa_peer {
 	u8 late;
 	/* 1 if the peer is in homa_grants.peers, else 0; grant lock. */
 	u8 grant_heap;
-	/* Lowest 16 bits of the link's MTU when @mtu_seg was computed; if the link's
-	 * differ, it is computed anew. Locked as @mtu_seg. */
+	/* Lowest 16 bits of the link's MTU when @mtu_seg was computed from it; if the link's
+	 * differ, @mtu_seg is looked at again. If the path is narrower: the time at which
+	 * somebody last said so, in units of 2^HOMA_NARROW_SHIFT ms. Locked as @mtu_seg. */
 	u16 link_mtu;
 	/* Name of the run (life) of the peer's host that its last packet came from, see
 	 * homa_life.h; 0: none is known. Written and read without a lock. */
@@ -182,9 +185,14 @@ HOMA_HOT struct homa_peer *homa_peer_get(struct homa_ctx *ctx,
 void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer);
 /* Most message bytes in a packet to @addr on a path whose IP MTU is @mtu bytes. */
 u16 homa_seg_size(const struct homa_addr *addr, u32 mtu);
-/* Computes the size of @peer's packets anew after the MTU of @link, over which it is
- * reached, has changed. */
+/* Computes the size of @peer's packets from the MTU of @link, over which it is reached. */
 void homa_peer_follow_mtu(struct homa_peer *peer, const struct homa_link *link);
+/* Does the same if that MTU has changed, or if nobody has said for long that the path is
+ * narrower. */
+void homa_peer_try_mtu(struct homa_ctx *ctx, struct homa_peer *peer,
+		       const struct homa_link *link);
+/* Notes that packets to @peer may have @seg message bytes, as somebody says of the path. */
+void homa_peer_path_seg(struct homa_ctx *ctx, struct homa_peer *peer, u16 seg);
 /* Most peers of a stripe that are looked at under its lock, because a stranger may have filled
  * the table. */
 #define HOMA_EVICT_LOOKS 32u

@@ -166,6 +166,38 @@ static void icmp__path_mtu(void **state)
 	pair_finish(w);
 }
 
+/* What an ICMP error says of a path holds for about ten minutes, as for TCP: then the path is tried
+ * again. Nobody would say otherwise that it is wide again. */
+static void icmp__path_mtu_is_not_for_ever(void **state)
+{
+	struct seen seen;
+	struct pair_world *w = world(3, 0, &seen);
+	struct pair_rpc *r = begin(w, 20000, PAIR_MS);
+	u16 seg = peer_of(w, 0, 1).seg_size;
+	u32 minute, round;
+
+	(void)state;
+	for (round = 0; round < 2; round++) {
+		assert_true(homa_icmp_mtu(ctx_of(w, 0), &w->hosts[1].addr,
+					  r->client_port, r->server_port,
+					  r->handle.id, 1000));
+		for (minute = 0; minute < 10; minute++) {
+			assert_true(pair_run_while_pending(w, PAIR_S));
+			assert_int_equal(r->state, PAIR_OK);
+			assert_int_equal(peer_of(w, 0, 1).seg_size,
+					 1000 - 20 - HOMA_DATA_HDR);
+			pair_run_for(w, 58 * PAIR_S);
+			r = begin(w, 20000, PAIR_MS);
+		}
+		assert_true(pair_run_while_pending(w, PAIR_S));
+		pair_run_for(w, 100 * PAIR_S);
+		r = begin(w, 20000, PAIR_MS);
+		assert_int_equal(peer_of(w, 0, 1).seg_size, seg);
+	}
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	pair_finish(w);
+}
+
 /* Of the link: the messages that begin then are cut for it, wider ones too. */
 static void mtu__of_the_link_changes(void **state)
 {
@@ -203,6 +235,7 @@ int main(void)
 		cmocka_unit_test(icmp__from_before_a_restart),
 		cmocka_unit_test(icmp__after_the_response_began),
 		cmocka_unit_test(icmp__path_mtu),
+		cmocka_unit_test(icmp__path_mtu_is_not_for_ever),
 		cmocka_unit_test(mtu__of_the_link_changes),
 	};
 
