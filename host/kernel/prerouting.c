@@ -13,6 +13,7 @@
  * socket. It comes last of its place: after NAT, connection tracking and rules.
  */
 #include <linux/netfilter.h>
+#include <linux/netfilter_bridge.h>
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6.h>
 #include <net/addrconf.h>
@@ -39,13 +40,15 @@ static bool homak_prerouting_alone(const struct net *net,
 }
 
 /*
- * Is this the way from a device? Flows are of this CPU as long as bottom halves are off. A packet
- * that a firewall handed to a program (NFQUEUE) comes back in the task that brings the program's
- * verdict, with bottom halves on, and goes on by IP, which turns them off.
+ * Is this the way from a device to IP? Flows are of this CPU as long as bottom halves are off. A
+ * packet that a firewall handed to a program (NFQUEUE) comes back in the task that brings the
+ * program's verdict, with bottom halves on, and goes on by IP, which turns them off. br_netfilter
+ * shows us packets that a bridge has not decided about: it may drop them, or they are for another
+ * Ethernet address, which does not show here. What it lets pass to IP does not come here again.
  */
-static __always_inline bool homak_prerouting_owns(void)
+static __always_inline bool homak_prerouting_owns(const struct sk_buff *skb)
 {
-	return softirq_count();
+	return softirq_count() && !nf_bridge_info_exists(skb);
 }
 
 /* Gives @skb the route of @flow, which is the one of its addresses, if that still holds; returns
@@ -122,7 +125,7 @@ static unsigned int homak_prerouting_v4(void *priv, struct sk_buff *skb,
 	if (likely(ip->protocol != HOMA_IPPROTO))
 		return NF_ACCEPT;
 	if (ip->ihl != 5 || ip_is_fragment(ip) || skb_dst(skb) ||
-	    skb->pkt_type != PACKET_HOST || !homak_prerouting_owns())
+	    skb->pkt_type != PACKET_HOST || !homak_prerouting_owns(skb))
 		return NF_ACCEPT;
 	flows = READ_ONCE(hnet->flows);
 	hdev = likely(flows) ? homak_prerouting_find_v4(flows, skb) : NULL;
@@ -148,7 +151,7 @@ static unsigned int homak_prerouting_v6(void *priv, struct sk_buff *skb,
 	if (likely(ip->nexthdr != HOMA_IPPROTO))
 		return NF_ACCEPT;
 	if (skb_dst(skb) || skb->pkt_type != PACKET_HOST ||
-	    !homak_prerouting_owns())
+	    !homak_prerouting_owns(skb))
 		return NF_ACCEPT;
 	flows = READ_ONCE(hnet->flows);
 	hdev = likely(flows) ? homak_prerouting_find_v6(flows, skb) : NULL;

@@ -12,7 +12,7 @@ import pytest
 from conftest import BUILD, RunGuest
 from taps import Tap, options, tap
 
-from lab.vm import Kernel, Result
+from lab.vm import Kernel, Options, Result
 from lab.vm.kernels import BUILT
 from lab.vm.module import compile_in
 
@@ -45,6 +45,12 @@ def test_lo__api_sizes_and_life(kernel: Kernel, guest: RunGuest, tap: Tap) -> No
 @pytest.mark.once
 def test_veth__offloads_mtus_and_a_bridge(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "veth", 300, "rpc"))
+
+
+@pytest.mark.once
+def test_bridge__frames_that_it_has_not_decided_about(guest: RunGuest, tap: Tap) -> None:
+    netfilter = options(Options(load=("br_netfilter",)))
+    tap(guest(". /t/bridge.sh", "rpc", options=netfilter, timeout=300, check=False))
 
 
 @pytest.mark.once
