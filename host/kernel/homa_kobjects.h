@@ -259,6 +259,9 @@ struct homak_sock {
 	/* The number of bytes of unfinished outgoing messages; all threads that send and
 	 * end messages count them, and the kernel uses it instead of sk_wmem_alloc. */
 	atomic64_t tx_bytes;
+	/* The number of bytes that were charged for the socket (room.c). Written with @lock held,
+	 * and when the socket's memory goes. */
+	int paid;
 	/* Bytes of pages of streams that the socket carries (stream/ring.c). */
 	atomic64_t ring_bytes;
 	/* The destructor of the address family, which is called when the socket ends. */

@@ -11,10 +11,11 @@
  * that moment still comes in, which is a few packets each.
  *
  * Who pays. Packets that wait, messages that are not acknowledged, RPCs and records of
- * gaps are charged to the memory cgroup of the socket, as TCP's memory is, in steps:
- * sk_forward_alloc is all that is paid for, sk_rmem_alloc, tx_bytes and homa_sock_memory()
- * are what is used of it. So memory may come from a pool, and pass from one user to the
- * next: it is whose socket it is for. RPCs that begin and end are noticed with the next
+ * gaps are charged to the memory cgroup of the socket, as TCP's memory is, in steps: @paid
+ * is all that is paid for, sk_rmem_alloc, tx_bytes and homa_sock_memory() are what is used of
+ * it. So memory may come from a pool, and pass from one user to the next: it is whose socket
+ * it is for. sk_forward_alloc, where the kernel counts what is paid, is SO_RESERVE_MEM's alone,
+ * which would take for unused what we have used. RPCs that begin and end are noticed with the next
  * packet or message of the socket. A socket without packets takes the next one, whether
  * there is memory for it or not: else nobody would look again. The limit for all Homa sockets
  * refuses packets; that of a memory cgroup does not, because Linux lets charges pass it that
@@ -28,6 +29,8 @@
 #include "homa_sockets.h"
 
 #define HOMAK_PAY_STEP 16384u /* bytes that are paid for in advance */
+/* most bytes that are paid for later, if a thread changes the socket's options now */
+#define HOMAK_PAY_LATER (1u << 20)
 /* unused bytes above which a charge is given back */
 #define HOMAK_PAY_LEAVE 65536u
 /* bytes of an RPC, the host's and the engine's */
@@ -61,7 +64,34 @@ static s64 homak_unpaid(const struct homak_sock *hsk)
 	 * grace period. */
 	if (likely(engine_sock))
 		used += (s64)homa_sock_memory(engine_sock, HOMAK_RPC_BYTES);
-	return used - READ_ONCE(hsk->inet.sk.sk_forward_alloc);
+	return used - READ_ONCE(hsk->paid);
+}
+
+/* Charges @bytes, rounded up to pages, or takes back as many whole pages as are in -@bytes.
+ * Returns 0; -ENOBUFS: there is no memory; -EAGAIN: a thread has the kernel's part of the socket
+ * (lock_sock()), where SO_RESERVE_MEM counts in sk_forward_alloc, as the kernel's functions here
+ * do. The socket is locked. */
+static int homak_pay_change(struct homak_sock *hsk, int bytes)
+{
+	struct sock *sk = &hsk->inet.sk;
+	int reserved, err = -EAGAIN;
+
+	/* The lock is only tried, so that it has no order with ours. */
+	if (!spin_trylock(&sk->sk_lock.slock))
+		return err;
+	if (likely(!sock_owned_by_user_nocheck(sk))) {
+		err = 0;
+		reserved = sk->sk_forward_alloc;
+		WRITE_ONCE(sk->sk_forward_alloc, reserved + hsk->paid);
+		if (bytes < 0)
+			__sk_mem_reclaim(sk, -bytes);
+		else if (!__sk_mem_schedule(sk, bytes, SK_MEM_RECV))
+			err = -ENOBUFS;
+		WRITE_ONCE(hsk->paid, sk->sk_forward_alloc - reserved);
+		WRITE_ONCE(sk->sk_forward_alloc, reserved);
+	}
+	spin_unlock(&sk->sk_lock.slock);
+	return err;
 }
 
 /* Pays for the bytes that are used. Returns false if there is no memory. The socket is
@@ -69,13 +99,15 @@ static s64 homak_unpaid(const struct homak_sock *hsk)
 static bool homak_pay_more(struct homak_sock *hsk)
 {
 	s64 more = homak_unpaid(hsk);
+	int err;
 
 	if (likely(more <= 0))
 		return true;
-	more += HOMAK_PAY_STEP;
-	/* The kernel counts what is paid in an int, and rounds up to pages. */
-	return more + hsk->inet.sk.sk_forward_alloc < INT_MAX - (int)PAGE_SIZE &&
-	       __sk_mem_schedule(&hsk->inet.sk, (int)more, SK_MEM_RECV);
+	/* What is paid is counted in an int, and the kernel rounds up to pages. */
+	if (more + HOMAK_PAY_STEP + hsk->paid >= INT_MAX - (int)PAGE_SIZE)
+		return false;
+	err = homak_pay_change(hsk, (int)(more + HOMAK_PAY_STEP));
+	return !err || (err == -EAGAIN && more <= HOMAK_PAY_LATER);
 }
 
 bool homak_pay(struct homak_sock *hsk)
@@ -95,15 +127,14 @@ void homak_pay_less(struct homak_sock *hsk)
 	s64 left;
 
 	/* No more can be unused than is paid for. */
-	if (likely(READ_ONCE(hsk->inet.sk.sk_forward_alloc) <=
-		   (int)HOMAK_PAY_LEAVE))
+	if (likely(READ_ONCE(hsk->paid) <= (int)HOMAK_PAY_LEAVE))
 		return;
 	if (homak_unpaid(hsk) >= -(s64)HOMAK_PAY_LEAVE)
 		return;
 	spin_lock_bh(&hsk->lock);
 	left = -homak_unpaid(hsk);
 	if (left > HOMAK_PAY_LEAVE)
-		__sk_mem_reclaim(&hsk->inet.sk, (int)(left - HOMAK_PAY_STEP));
+		homak_pay_change(hsk, (int)(HOMAK_PAY_STEP - left));
 	spin_unlock_bh(&hsk->lock);
 }
 
@@ -111,8 +142,10 @@ void homak_pay_end(struct sock *sk)
 {
 	struct homak_sock *hsk = homak_sk(sk);
 
-	if (sk->sk_forward_alloc)
-		__sk_mem_reclaim(sk, sk->sk_forward_alloc);
+	/* What is left of it is SO_RESERVE_MEM's, and goes with the kernel's part. */
+	sk->sk_forward_alloc += hsk->paid;
+	if (hsk->paid)
+		__sk_mem_reclaim(sk, hsk->paid);
 	hsk->destruct(sk);
 }
 

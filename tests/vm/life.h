@@ -52,10 +52,12 @@ void life_drops(void);
 
 /* life_pays.c */
 void life_cgroup_pays(void);
+void life_cgroup_reserve(void);
 void life_cgroup_pays_namespace(void);
 
 #define LIFE_PAYS_CHECKS                                                          \
 	{ "a socket's cgroup pays for its messages and RPCs", life_cgroup_pays }, \
+		{ "SO_RESERVE_MEM takes no payment back", life_cgroup_reserve },  \
 	{                                                                         \
 		"the first one's cgroup pays for a namespace",                    \
 			life_cgroup_pays_namespace                                \

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Life and death of sockets: who pays for their memory; see life.c. */
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include "cgroup.h"
 #include "life.h"
 
@@ -49,6 +51,89 @@ void life_cgroup_pays(void)
 	close_sock(&s);
 	close_sock(&t);
 	sysctl_set("resend_ticks", 0);
+	cgroup_becomes_charged("sock", 0, 0);
+	cgroup_leave();
+}
+
+static void reserve(const struct sock *s, int bytes)
+{
+	CHECK(!setsockopt(s->fd, SOL_SOCKET, SO_RESERVE_MEM, &bytes,
+			  sizeof(bytes)),
+	      "SO_RESERVE_MEM");
+}
+
+/* struct reserver - a thread that reserves memory and gives it back all the time. */
+struct reserver {
+	/* The sockets for which it does. Written by: the check. */
+	struct sock s, t;
+	/* True when it has to end. Written by: the check. */
+	atomic_bool ends;
+};
+
+static void *reserve_always(void *arg)
+{
+	struct reserver *r = arg;
+
+	while (!atomic_load(&r->ends)) {
+		reserve(&r->s, 1 << 16);
+		reserve(&r->t, 1 << 16);
+		reserve(&r->s, 0);
+		reserve(&r->t, 0);
+	}
+	return NULL;
+}
+
+/* Who reserves memory for a socket, and gives it back, does not give back what is paid for
+ * messages: neither afterwards nor while these come and go. */
+void life_cgroup_reserve(void)
+{
+	struct reserver r = { 0 };
+	pthread_t thread;
+	long long before;
+	int i;
+
+	cgroup_join();
+	r.s = open_sock(family, 0);
+	r.t = open_sock(family, 0);
+	bind_sock(&r.t, 4019);
+	server = address(family, ip, 4019);
+	for (i = 0; i < 50; i++)
+		request(&r.s, &server, buf, 100000, 0, 0);
+	cgroup_becomes_charged("sock", 50 * 100000 + 1000000, 1 << 30);
+	before = cgroup_charged("sock");
+	reserve(&r.s, 1 << 20);
+	reserve(&r.s, 0);
+	/* The kernel sums up every other second. */
+	for (i = 0; i < 10; i++) {
+		usleep(500000);
+		CHECK(cgroup_charged("sock") > before - 1000000,
+		      "%lld bytes are charged, before %lld",
+		      cgroup_charged("sock"), before);
+	}
+	close_sock(&r.s);
+	close_sock(&r.t);
+	cgroup_becomes_charged("sock", 0, 0);
+	r.s = open_sock(family, 0);
+	r.t = open_sock(family, 0);
+	bind_sock(&r.t, 4019);
+	CHECK(!pthread_create(&thread, NULL, reserve_always, &r), "thread");
+	for (i = 0; i < 500 / slowness(); i++) {
+		struct homa_sendmsg_args args = { 0 };
+
+		request(&r.s, &server, buf, 50000, 0, 0);
+		CHECK(receive(&r.t, 0, 0) == 50000, "request %d", i);
+		args.id = r.t.args.id;
+		CHECK(!send_raw(r.t.fd, &r.t.from, size_of(family), buf, 50000,
+				&args, 0),
+		      "response %d", i);
+		CHECK(receive(&r.s, 0, 0) == 50000, "response %d", i);
+	}
+	atomic_store(&r.ends, true);
+	pthread_join(thread, NULL);
+	/* What is reserved at the end goes with the socket. */
+	reserve(&r.s, 1 << 20);
+	close_sock(&r.s);
+	close_sock(&r.t);
 	cgroup_becomes_charged("sock", 0, 0);
 	cgroup_leave();
 }

@@ -234,7 +234,7 @@ static void msg_pay_has_a_bound(struct kunit *test)
 {
 	struct msg_env *env = test->priv;
 	struct homak_sock *hsk = homak_sk(env->sock->sk);
-	const int paid = env->sock->sk->sk_forward_alloc;
+	const int paid = hsk->paid;
 	static const s64 bytes[] = { INT_MAX - 20000, 1ll << 31, 3ll << 30,
 				     1ll << 32, 5ll << 32 };
 	u32 i;
@@ -242,7 +242,7 @@ static void msg_pay_has_a_bound(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(bytes); i++) {
 		atomic64_set(&hsk->ring_bytes, bytes[i]);
 		KUNIT_EXPECT_FALSE(test, homak_pay(hsk));
-		KUNIT_EXPECT_EQ(test, env->sock->sk->sk_forward_alloc, paid);
+		KUNIT_EXPECT_EQ(test, hsk->paid, paid);
 	}
 	atomic64_set(&hsk->ring_bytes, 0);
 }
