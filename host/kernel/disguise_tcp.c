@@ -7,7 +7,8 @@
  * leaves packets with such flags alone), nor on there being a TCP socket.
  *
  * ICMP errors about disguised packets are read here too: TCP, to which the
- * kernel gives them, knows of no such connection.
+ * kernel gives them, knows of no such connection. This comes before the kernel
+ * looks at their checksums, so the hook does.
  */
 #include <linux/icmp.h>
 #include <linux/icmpv6.h>
@@ -54,16 +55,18 @@ static void homak_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
 		struct iphdr ip;
 	} buf, *q;
 	struct homa_addr peer;
+	int quoted;
 
 	q = skb_header_pointer(skb, at, sizeof(buf), &buf);
 	if (!q || q->icmp.type != ICMP_DEST_UNREACH || q->ip.version != 4 ||
 	    q->ip.ihl < 5 || q->ip.protocol != IPPROTO_TCP)
 		return;
-	at += sizeof(q->icmp) + q->ip.ihl * 4;
-	if (!homak_disguise_marked(skb, at))
+	quoted = at + sizeof(q->icmp) + q->ip.ihl * 4;
+	if (!homak_disguise_marked(skb, quoted) ||
+	    nf_ip_checksum(skb, NF_INET_LOCAL_IN, at, IPPROTO_ICMP))
 		return;
 	homak_addr_v4(&peer, q->ip.daddr, HOMAK_DISGUISE_TCP);
-	homak_icmp_quoted(homak_net(net), skb, at, &peer,
+	homak_icmp_quoted(homak_net(net), skb, quoted, &peer,
 			  homak_icmp_errno_v4(q->icmp.type, q->icmp.code),
 			  ntohs(q->icmp.un.frag.mtu));
 }
@@ -77,18 +80,19 @@ static void homak_tcp_icmp_v6(struct sk_buff *skb, struct net *net, int at)
 		struct ipv6hdr ip;
 	} buf, *q;
 	struct homa_addr peer;
-	int err;
+	int err, quoted;
 
 	q = skb_header_pointer(skb, at, sizeof(buf), &buf);
 	if (!q || q->ip.version != 6 || q->ip.nexthdr != IPPROTO_TCP)
 		return;
 	err = homak_icmp_errno_v6(q->icmp.icmp6_type, q->icmp.icmp6_code);
-	at += sizeof(*q);
-	if (!err || !homak_disguise_marked(skb, at))
+	quoted = at + sizeof(*q);
+	if (!err || !homak_disguise_marked(skb, quoted) ||
+	    nf_ip6_checksum(skb, NF_INET_LOCAL_IN, at, IPPROTO_ICMPV6))
 		return;
 	homak_addr_v6_at(&peer, &q->ip.daddr, HOMAK_DISGUISE_TCP,
 			 skb->dev->ifindex);
-	homak_icmp_quoted(homak_net(net), skb, at, &peer, err,
+	homak_icmp_quoted(homak_net(net), skb, quoted, &peer, err,
 			  ntohl(q->icmp.icmp6_mtu));
 }
 

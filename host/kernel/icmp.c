@@ -54,7 +54,8 @@ bool homak_icmp_quoted(struct homak_net *hnet, struct sk_buff *skb, int at,
 	bool ours = false;
 	u64 id;
 
-	if (!err || at < 0)
+	/* Routers of old do not say how much would not be too long. */
+	if (!err || at < 0 || (err == EMSGSIZE && !mtu))
 		return false;
 	hdr = skb_header_pointer(skb, at, HOMA_COMMON_HDR, &buf);
 	if (!hdr)
@@ -88,8 +89,6 @@ int homak_icmp_err_v4(struct sk_buff *skb, u32 info)
 		return 0;
 	}
 	err = homak_icmp_errno_v4(type, code);
-	if (err == EMSGSIZE && !info)
-		return 0;
 	homak_addr_v4(&peer, ip->daddr, 0);
 	if (homak_icmp_quoted(homak_net(net), skb, ip->ihl * 4, &peer, err, info))
 		ipv4_update_pmtu(skb, net, info, 0, HOMA_IPPROTO);

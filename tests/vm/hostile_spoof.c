@@ -178,6 +178,16 @@ void hostile_spoofed_response(void)
 	alive();
 }
 
+/* struct odd - what is different in the next ICMP errors. Written by: the check. */
+static struct odd {
+	/* The IP protocol of the packet that they quote. */
+	int proto;
+	/* The MTU of "too big". */
+	uint32_t mtu;
+	/* The bits of the checksum that are wrong. */
+	uint32_t damage;
+} odd = { .proto = HOMA_IPPROTO };
+
 /* An ICMP error of @quoted bytes of a packet of the machine to .@peer. */
 static void icmp_error(int peer, int from, int type, int code, uint64_t id,
 		       int dport, size_t quoted)
@@ -190,6 +200,7 @@ static void icmp_error(int peer, int from, int type, int code, uint64_t id,
 	make(&frame, peer, HOMA_DATA, client_port(), dport, id, HOMA_DATA_HDR);
 	seal(&frame);
 	memcpy(inner, frame.bytes + ETH, ip + HOMA_DATA_HDR);
+	inner[version == 4 ? 9 : 6] = (uint8_t)odd.proto;
 	q = inner + (version == 4 ? 12 : 8);
 	for (i = 0; i < (version == 4 ? 4u : 16u); i++) {
 		uint8_t *other = q + (version == 4 ? 4 : 16), b = q[i];
@@ -203,8 +214,7 @@ static void icmp_error(int peer, int from, int type, int code, uint64_t id,
 		version == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
 	icmp[0] = (uint8_t)type;
 	icmp[1] = (uint8_t)code;
-	/* The MTU of "too big", as small as can be. */
-	put32(icmp + 4, version == 4 ? 68 : 1280);
+	put32(icmp + 4, odd.mtu);
 	memcpy(icmp + 8, inner, quoted);
 	if (version == 6) {
 		for (i = 0; i < 32; i += 2)
@@ -216,7 +226,7 @@ static void icmp_error(int peer, int from, int type, int code, uint64_t id,
 					    (uint32_t)icmp[i] << 8;
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
-	put16(icmp + 2, ~sum);
+	put16(icmp + 2, ~sum ^ odd.damage);
 	send_packet(&frame);
 }
 
@@ -230,6 +240,8 @@ void hostile_spoofed_icmp(void)
 	size_t n;
 
 	begin();
+	/* As small as can be. */
+	odd.mtu = version == 4 ? 68 : 1280;
 	id = ask(2, 500);
 	data_until(id, 500);
 	for (n = 0; n <= whole; n++) {
@@ -250,6 +262,56 @@ void hostile_spoofed_icmp(void)
 	icmp_error(2, 2, unreachable, port, id, PEER_PORT, whole);
 	FAILS(receive(&cl, 0, 0), ENOTCONN);
 	CHECK(cl.args.id == id, "another RPC");
+	alive();
+}
+
+/* Errors about packets in TCP's disguise, which TCP knows nothing of: they are no more believed
+ * than those about native ones, above all not if they were damaged on their way. */
+void hostile_disguised_icmp(void)
+{
+	const int unreachable = version == 4 ? 3 : 1,
+		  too_big = version == 4 ? 3 : 2;
+	const int port = version == 4 ? 3 : 4, needs = version == 4 ? 4 : 0;
+	const size_t whole = IP_HEADER + HOMA_DATA_HDR;
+	uint64_t id;
+
+	if (sysctl_set("hijack_tcp", 1))
+		skip("no disguises");
+	begin();
+	odd.proto = IPPROTO_TCP;
+	id = ask(2, 500);
+	data_until(id, 500);
+	odd.damage = 0x100;
+	icmp_error(2, 2, unreachable, port, id, PEER_PORT, whole);
+	icmp_error(2, 2, too_big, needs, id, PEER_PORT, whole);
+	odd.damage = 0;
+	/* Routers of old do not say how much is not too big. */
+	odd.mtu = 0;
+	icmp_error(2, 2, too_big, needs, id, PEER_PORT, whole);
+	icmp_error(3, 3, unreachable, port, id, PEER_PORT, whole);
+	icmp_error(2, 2, unreachable, port, id + 1000, PEER_PORT, whole);
+	barrier(-1);
+	CHECK(rpcs_of(cl.fd) == 1, "%u RPCs", rpcs_of(cl.fd));
+	CHECK(!readable(cl.fd, 0), "failed by a lie");
+	icmp_error(2, 2, unreachable, port, id, PEER_PORT, whole);
+	FAILS(receive(&cl, 0, 0), ENOTCONN);
+	CHECK(cl.args.id == id, "another RPC");
+	/* Packets are as long as before. */
+	id = ask(2, 2 * MTU);
+	CHECK(await(&seen, HOMA_DATA, id, PATIENCE), "no DATA");
+	CHECK(seen.proto == IPPROTO_TCP && seen.bytes > MTU / 2,
+	      "%zu bytes of protocol %d", seen.bytes, seen.proto);
+	/* A true one about their length. */
+	odd.mtu = 1300;
+	icmp_error(2, 2, too_big, needs, id, PEER_PORT, whole);
+	barrier(-1);
+	id = ask(2, 2 * MTU);
+	CHECK(await(&seen, HOMA_DATA, id, PATIENCE), "no DATA");
+	CHECK(seen.bytes <= odd.mtu - IP_HEADER && seen.bytes > odd.mtu / 2,
+	      "%zu bytes", seen.bytes);
+	close_socks();
+	sysctl_set("hijack_tcp", 0);
+	open_socks();
 	alive();
 }
 

@@ -53,6 +53,7 @@ void counted(const char *name, long long before, long long n);
 	X(spoofed_freeze, "spoofed FREEZE does nothing")                        \
 	X(spoofed_response, "a response by another port or id")                 \
 	X(spoofed_icmp, "ICMP errors that quote little, lies or strangers")     \
+	X(disguised_icmp, "the same about packets in TCP's disguise")           \
 	X(sources, "each RPC is answered from the address that it was sent to") \
 	X(sources_later,                                                        \
 	  "so it is later, when the device was full or the RPC is over")        \
