@@ -21,6 +21,8 @@
 /* ---- checks ---- */
 
 #define HOMAK_BAD_LENGTH "sendmsg: a message has 1 to 1000000 bytes"
+#define HOMAK_NOT_TO_ANSWER \
+	"sendmsg: the request was not received yet, or was answered already"
 
 static bool homak_length_fits(u32 length)
 {
@@ -321,22 +323,17 @@ homak_answer_begin(struct homak_cpu *cpu, struct homak_sock *hsk,
 	return rpc;
 }
 
-/* Gives the RPC its answer, so that it is to be sent. Else: returns 0 if the RPC was answered
- * already, so that nobody waits for this answer, or -EINVAL. */
+/* Gives the RPC its answer, so that it is to be sent. -EINVAL: it was not received yet, or has an
+ * answer, or there is none to give. */
 static HOMAK_HOT int homak_answer_take(struct homa_rpc *rpc,
 				       struct homak_sending *s, bool *ours)
 {
 	struct homak_rpc *krpc = homak_rpc(rpc);
 
-	if (unlikely(!s->msg))
+	/* The shard is locked, as it is for each other thread that answers. */
+	if (unlikely(!s->msg || krpc->msg || !homa_answer_awaited(rpc)))
 		return -EINVAL;
-	if (unlikely(READ_ONCE(krpc->msg)))
-		return 0;
-	if (unlikely(!homa_answer_awaited(rpc)))
-		return -EINVAL;
-	/* A thread that rejects the request may be faster. */
-	if (unlikely(cmpxchg(&krpc->msg, NULL, s->msg)))
-		return 0;
+	krpc->msg = s->msg;
 	*ours = false;
 	if (s->filled < s->length) {
 		homa_rpc_hold_more(rpc);
@@ -356,8 +353,7 @@ static HOMAK_HOT int homak_reply_out(struct homak_cpu *cpu,
 	struct homa_tx_desc desc HOMA_NOINIT;
 	int err;
 
-	/* The RPC has ended meanwhile, or was answered, so nobody waits for the
-	 * response. */
+	/* The RPC has ended meanwhile, so nobody waits for the response. */
 	if (!rpc)
 		return 0;
 	err = homak_answer_take(rpc, s, ours);
@@ -373,29 +369,24 @@ static HOMAK_HOT int homak_reply_out(struct homak_cpu *cpu,
 static int homak_reject_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 			    struct homak_sending *s, bool *ours)
 {
-	struct homa_rpc *rpc = homak_find_served(cpu, hsk, s), *alive;
+	struct homa_rpc *rpc = homak_answer_begin(cpu, hsk, s), *alive;
 	struct homa_tx_desc desc HOMA_NOINIT;
-	struct homak_rpc *krpc;
-	int err = 0;
+	int err;
 
 	if (!rpc)
 		return 0;
-	krpc = homak_rpc(rpc);
-	if (cmpxchg(&krpc->msg, NULL, s->msg))
-		goto out;
 	s->handle = homa_rpc_handle(rpc);
+	err = homak_answer_take(rpc, s, ours);
+	homa_answer_end(&cpu->ctx, rpc, 0, 0);
+	if (err)
+		return err;
+	/* Nobody else can answer it now. If it ends first, its message ends with it. */
 	cpu->ctx.tx_now = &desc;
 	err = homa_rpc_reject(&cpu->ctx, s->handle,
 			      (u32)s->args.completion_cookie, 1, &alive);
 	if (alive)
 		trace_homa_rpc_reply(s->handle.id, s->length);
 	homak_send_now(cpu, &desc, NULL);
-	if (err)
-		krpc->msg = NULL;
-	else
-		*ours = false;
-out:
-	homa_rpc_release(&cpu->ctx, rpc);
 	return err;
 }
 
@@ -431,8 +422,7 @@ static HOMAK_HOT int homak_send_response(struct homak_sock *hsk,
 		homak_msg_free(s->msg);
 	if (err == -EINVAL)
 		homak_error_text(hsk, err,
-				 fits ? "sendmsg: the request has not been received yet" :
-					HOMAK_BAD_LENGTH);
+				 fits ? HOMAK_NOT_TO_ANSWER : HOMAK_BAD_LENGTH);
 	return err ? err : homak_send_rest(hsk, msg, s);
 }
 
@@ -459,6 +449,8 @@ static int homak_send_rejection(struct homak_sock *hsk, struct homak_sending *s)
 	err = cpu ? homak_send_reply(cpu, hsk, s, &ours) : -ENETDOWN;
 	if (cpu)
 		homak_leave(cpu);
+	if (err == -EINVAL)
+		homak_error_text(hsk, err, HOMAK_NOT_TO_ANSWER);
 out:
 	if (ours)
 		homak_msg_free(s->msg);

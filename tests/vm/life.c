@@ -448,6 +448,7 @@ static const struct check checks[] = {
 	{ "a socket passed to another process", pass_socket },
 	{ "1,000 sockets", thousand_sockets },
 	{ "2,000 times open and close", open_and_close },
+	LIFE_ANSWER_CHECKS,
 	LIFE_BIND_CHECKS,
 	LIFE_ADDRESS_CHECKS,
 	LIFE_COMPAT_CHECKS,

@@ -17,6 +17,19 @@ void end(pid_t pid);
 /** call() - one request and its response. */
 void call(struct sock *s, size_t size, unsigned int seed);
 
+/* life_answer.c */
+void life_second_answer(void);
+void life_answers_at_once(void);
+void life_early_rejection(void);
+
+#define LIFE_ANSWER_CHECKS                                                        \
+	{ "a second answer is an error", life_second_answer },                    \
+		{ "several answers at once, of which one is sent",                \
+		  life_answers_at_once },                                         \
+	{                                                                         \
+		"rejections before the request is received", life_early_rejection \
+	}
+
 /* life_bind.c */
 void life_low_ports(void);
 
