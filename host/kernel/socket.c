@@ -184,8 +184,11 @@ static void homak_destroy_sock(struct sock *sk)
 		}
 		schedule_timeout_uninterruptible(1);
 		if (WARN_ONCE(time_after(jiffies, until),
-			      "homa: a socket's RPCs do not end; its memory is left\n"))
+			      "homa: a socket's RPCs do not end; its memory is left\n")) {
+			/* Who has them will look there. Its namespace and the module stay, too. */
+			sock_hold(sk);
 			return;
+		}
 	}
 	if (hsk->moved)
 		atomic_dec(&hsk->hnet->moved);

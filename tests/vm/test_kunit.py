@@ -23,7 +23,10 @@ def tests(kernel: Kernel) -> Path:
 @pytest.mark.debug
 def test_kunit__all_pass(kernel: Kernel, tests: Path) -> None:
     script = "echo 1 >/sys/module/homa/parameters/selftest; dmesg"
-    result = run(kernel, script, Options(modules=(tests,)), timeout=120)
+    # One test makes a socket's end give up. What it says of itself is a warning.
+    given_up = r"WARNING: .* homak_destroy_sock\+|a socket's RPCs do not end|Call Trace:"
+    options = Options(modules=(tests,), expected=given_up)
+    result = run(kernel, script, options, timeout=120)
     results = re.findall(r"(not ok|ok) \d+ (?:- )?(\w+)", result.check())
     assert [name for state, name in results if state != "ok"] == []
     wanted = {

@@ -86,7 +86,8 @@ struct kunit_suite {
 	SUITE(homak_kunit_settings) \
 	SUITE(homak_kunit_msg)      \
 	SUITE(homak_kunit_gso)      \
-	SUITE(homak_kunit_name)
+	SUITE(homak_kunit_name)     \
+	SUITE(homak_kunit_end)
 
 #define SUITE(suite) extern struct kunit_suite suite;
 HOMAK_KUNIT_SUITES(SUITE)
