@@ -258,6 +258,18 @@ static noinline bool homak_tx_general(struct homak_cpu *cpu,
 	return homak_tx_desc(&turn, desc);
 }
 
+/* Does what follows when a message that is one packet has no way, for which @dst is the error. */
+static noinline bool homak_tx_nowhere(struct homak_cpu *cpu,
+				      struct homak_dev *hdev,
+				      struct homa_tx_desc *desc,
+				      struct dst_entry *dst)
+{
+	struct homak_tx_turn turn = { .cpu = cpu, .hdev = hdev };
+	struct homak_tx_piece piece = { .desc = desc, .dst = dst };
+
+	return homak_tx_piece(&turn, desc, &piece);
+}
+
 /* Sends a message that is one packet, and nearly always native and short. @way is as in
  * homak_tx_way(). Returns as homak_tx_desc() does. */
 static HOMAK_HOT bool homak_tx_only(struct homak_cpu *cpu, struct homak_dev *hdev,
@@ -280,7 +292,7 @@ static HOMAK_HOT bool homak_tx_only(struct homak_cpu *cpu, struct homak_dev *hde
 	sk = homak_msg_sock(msg);
 	dst = homak_tx_way(cpu, hdev, &desc->dst, &krpc->local, sk, way, &route);
 	if (IS_ERR(dst))
-		return homak_tx_general(cpu, hdev, desc);
+		return homak_tx_nowhere(cpu, hdev, desc, dst);
 	skb = homak_tx_build_short(cpu, desc, route, dst, sk, bytes);
 	if (likely(skb))
 		err = homak_tx_send(cpu, skb, sk, homak_route_v4(route));

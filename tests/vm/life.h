@@ -21,13 +21,16 @@ void call(struct sock *s, size_t size, unsigned int seed);
 void life_second_answer(void);
 void life_answers_at_once(void);
 void life_early_rejection(void);
+void life_no_way_back(void);
 
-#define LIFE_ANSWER_CHECKS                                                        \
-	{ "a second answer is an error", life_second_answer },                    \
-		{ "several answers at once, of which one is sent",                \
-		  life_answers_at_once },                                         \
-	{                                                                         \
-		"rejections before the request is received", life_early_rejection \
+#define LIFE_ANSWER_CHECKS                                                     \
+	{ "a second answer is an error", life_second_answer },                 \
+		{ "several answers at once, of which one is sent",             \
+		  life_answers_at_once },                                      \
+		{ "rejections before the request is received",                 \
+		  life_early_rejection },                                      \
+	{                                                                      \
+		"an answer without a way is looked for once", life_no_way_back \
 	}
 
 /* life_bind.c */

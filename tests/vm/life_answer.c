@@ -219,3 +219,64 @@ void life_early_rejection(void)
 	}
 	done(&s);
 }
+
+/* ---- no way back ---- */
+
+#define TRACING "/sys/kernel/tracing/"
+#define GONE "10.77.0.1"
+
+static void shell(const char *command)
+{
+	CHECK(!system(command), "%s", command);
+}
+
+/* Begins to trace look-ups in routing tables, or ends, and returns how many there were until now
+ * of GONE for packets of Homa's. */
+static int look_ups(bool on)
+{
+	char line[512];
+	int n = 0;
+	FILE *f;
+
+	if (write_file(TRACING "set_event", on ? "fib:fib_table_lookup" : ""))
+		skip("there is no tracepoint fib:fib_table_lookup");
+	f = fopen(TRACING "trace", "r");
+	CHECK(f, "trace");
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, " proto 146 ") && strstr(line, "-> " GONE "/");
+	fclose(f);
+	return n;
+}
+
+/* A short answer to an address that has gone is looked for as often as a longer one: once. */
+void life_no_way_back(void)
+{
+	const size_t sizes[] = { 1, 1000 };
+	union address from = address(AF_INET, GONE, 0);
+	struct sock c, s = begin(4043);
+	int least[ARRAY_SIZE(sizes)] = { 1000, 1000 }, i, n;
+
+	if (family != AF_INET)
+		skip("counts IPv4's");
+	/* The client asks for nothing again, so nothing else goes to it. */
+	sysctl_set("resend_ticks", 10000);
+	/* Others may be looking for it, too, so the least number counts. */
+	for (i = 0; i < 10; i++) {
+		shell("ip addr add " GONE "/32 dev lo");
+		c = open_sock(family, 0);
+		CHECK(!bind(c.fd, &from.sa, size_of(family)), "bind");
+		request(&c, &server, "q", 1, 1, 0);
+		CHECK(receive(&s, 0, 0) == 1, "no request");
+		shell("ip addr del " GONE "/32 dev lo");
+		n = look_ups(true);
+		CHECK(!answer(&s, buf, sizes[i % 2], 0, 0), "answer");
+		n = look_ups(false) - n;
+		if (n < least[i % 2])
+			least[i % 2] = n;
+		close_sock(&c);
+	}
+	CHECK(least[0] && least[0] == least[1],
+	      "%d look-ups, for a longer one %d", least[0], least[1]);
+	sysctl_set("resend_ticks", 0);
+	done(&s);
+}
