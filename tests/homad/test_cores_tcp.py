@@ -247,7 +247,8 @@ def test_ports__of_listeners_that_have_ended() -> None:
 SHARER = """
 import signal, socket, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
-listener = socket.create_server(("", int(sys.argv[1])), backlog=1000, reuse_port=True)
+at = (sys.argv[2:] or [""])[0]
+listener = socket.create_server((at, int(sys.argv[1])), backlog=1000, reuse_port=True)
 print("ready", flush=True)
 signal.sigwait([signal.SIGUSR1])
 listener.setblocking(False)
@@ -288,6 +289,30 @@ def test_programs__that_share_a_port_get_equal_parts(where: str) -> None:
             parts.append(int(one.line(60)))
         assert sum(parts) == count, parts
         assert min(parts) > 90 and max(parts) < 172, parts
+        for one in [*sharers, client]:
+            one.stop()
+
+
+@pytest.mark.parametrize("where", ["within", "outside"])
+def test_programs__at_an_address_go_before_those_at_all(where: str) -> None:
+    """Of programs of two threads that share a port, the one at the address alone gets the connections to it, as
+    with the kernel."""
+    count = 40
+    with dedicated({"scale": False}, tcp_rule=[RULE]) as (a, b):
+        sharers = []
+        for at in ([], [a.v4]):
+            sharers.append(a.start(by_homad(sys.executable, "-c", SHARER, 5000, *at)))
+            assert sharers[-1].line() == "ready"
+        assert sorted(app["thread"] for app in apps_of(a)) == [0, 1]
+        host, way = (a, by_homad) if where == "within" else (b, by_kernel)
+        client = host.start(way(sys.executable, "-c", MANY, a.v4, 5000, count))
+        assert client.line(60) == "open"
+        eventually(lambda: snapshot(a.homad)["tcp"]["connections"] >= count)
+        parts = []
+        for one in sharers:
+            one.send_signal(signal.SIGUSR1)
+            parts.append(int(one.line(60)))
+        assert parts == [0, count]
         for one in [*sharers, client]:
             one.stop()
 

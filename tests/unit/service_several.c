@@ -246,9 +246,9 @@ static void several__nothing_is_lost_within_the_host(void **state)
 	assert_int_equal(listen_by(s->bed, server, &listener), 0);
 	listener.tcp = d->steering->tcp[2];
 	homad_steering_listen(d->steering, &listener);
-	homad_steering_set(d->steering, PORT, 2, true, true);
-	homad_steering_set(d->steering, PORT, 1, true, false);
-	homad_steering_set(d->steering, 5000, 0, true, false);
+	homad_steering_set(d->steering, PORT, 2, true);
+	homad_steering_set(d->steering, PORT, 1, true);
+	homad_steering_set(d->steering, 5000, 0, true);
 	homad_tcp_enter(t, d->steering->tcp[0]);
 	client = program(s->bed);
 	homad_scale_to(d, THREADS);

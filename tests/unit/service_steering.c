@@ -43,25 +43,37 @@ static void comes(struct several *s, u32 thread, u8 flags, u16 from, u32 to)
 	assert_int_equal(tas_encode(&seg, bytes), HEADER);
 	memcpy(t->rx[0].dst.ip, me.ip, sizeof(me.ip));
 	assert_int_equal(homad_tcp_steer(t, t->ports[0], 1), 0);
-	/* It may be asked about at each instance, twice. */
+	/* It may be asked about at each instance, and then given to one. */
 	for (u32 i = 0; i < 2 * THREADS; i++)
 		rounds(s);
 }
 
-static void listens(struct several *s, u32 index, struct tas_listener *l,
-		    u32 at, bool reuse)
+/* A program of the instance listens at @at; 0: at all addresses. */
+static void listens(struct several *s, u32 index,
+		    struct homad_tcp_listener *listener, u32 at, bool reuse)
 {
+	struct tas_listener *l = &listener->l;
 	struct homa_addr me = number(at);
 
-	memset(l, 0, sizeof(*l));
-	memcpy(l->local, me.ip, sizeof(me.ip));
+	memset(listener, 0, sizeof(*listener));
+	if (at)
+		memcpy(l->local, me.ip, sizeof(me.ip));
 	l->port = PORT;
 	l->backlog = 2 * SYNS;
 	l->rx_shift = HOMA_STREAM_MIN_SHIFT;
 	l->rx_max = 1u << HOMA_STREAM_MIN_SHIFT;
 	l->reuse = reuse;
+	listener->tcp = instance(s, index);
 	assert_int_equal(tas_listen(&instance(s, index)->engine, l), 0);
-	homad_steering_set(s->bed->d.steering, PORT, index, true, true);
+	homad_steering_set(s->bed->d.steering, PORT, index, true);
+	homad_steering_listen(s->bed->d.steering, listener);
+}
+
+/* It listens no more. */
+static void ends(struct several *s, struct homad_tcp_listener *listener)
+{
+	homad_steering_unlisten(s->bed->d.steering, listener);
+	tas_unlisten(&listener->tcp->engine, &listener->l);
 }
 
 static u64 resets(const struct several *s, u32 index)
@@ -80,13 +92,13 @@ static void steering__to_the_owner_of_the_port(void **state)
 	for (i = 0; i < THREADS; i++)
 		comes(s, i, TAS_ACK, 1000, 2);
 	assert_int_equal(resets(s, 0), THREADS);
-	homad_steering_set(s->bed->d.steering, PORT, 1, true, false);
+	homad_steering_set(s->bed->d.steering, PORT, 1, true);
 	for (i = 0; i < THREADS; i++)
 		comes(s, i, TAS_ACK, 1000, 2);
 	assert_int_equal(resets(s, 0), THREADS);
 	assert_int_equal(resets(s, 1), THREADS);
 	/* An owner that has gone leaves nothing behind. */
-	homad_steering_set(s->bed->d.steering, PORT, 1, false, false);
+	homad_steering_set(s->bed->d.steering, PORT, 1, false);
 	comes(s, 1, TAS_ACK, 1000, 2);
 	assert_int_equal(resets(s, 0), THREADS + 1);
 	assert_int_equal(resets(s, 1), THREADS);
@@ -113,7 +125,7 @@ static void steering__no_header(void **state)
 static void steering__by_the_address(void **state)
 {
 	struct several *s = spread_new();
-	struct tas_listener l[2];
+	struct homad_tcp_listener l[2];
 	u16 i;
 
 	(void)state;
@@ -123,11 +135,43 @@ static void steering__by_the_address(void **state)
 		comes(s, i % THREADS, TAS_SYN, 1000 + i, 5);
 		comes(s, i % THREADS, TAS_SYN, 1000 + i, 6);
 	}
-	assert_int_equal(l[0].num_half, SYNS);
-	assert_int_equal(l[1].num_half, SYNS);
+	assert_int_equal(l[0].l.num_half, SYNS);
+	assert_int_equal(l[1].l.num_half, SYNS);
 	/* At a third address nobody listens. */
 	comes(s, 0, TAS_SYN, 1000, 8);
 	assert_int_equal(resets(s, 0) + resets(s, 1) + resets(s, 2), 1);
+	several_free(s);
+}
+
+/* With SO_REUSEPORT a port may be shared by listeners at one address and at all. As in the kernel, the
+ * one at the address takes all connections to it, whoever is asked first. */
+static void steering__the_address_goes_before_all(void **state)
+{
+	struct several *s = spread_new();
+	struct homad_tcp_listener l[3];
+	struct tas_pair pair = { .local_port = PORT };
+	struct homa_addr me = number(5);
+	u16 i;
+
+	(void)state;
+	memcpy(pair.local, me.ip, sizeof(me.ip));
+	listens(s, 0, &l[0], 0, true);
+	listens(s, 1, &l[1], 5, true);
+	listens(s, 2, &l[2], 0, true);
+	/* Connections of this host go by the same. */
+	assert_int_equal(homad_steering_listening(s->bed->d.steering, &pair), 2);
+	for (i = 0; i < SYNS; i++)
+		comes(s, i % THREADS, TAS_SYN, 1000 + i, 5);
+	assert_int_equal(l[1].l.num_half, SYNS);
+	for (i = 0; i < SYNS; i++)
+		comes(s, i % THREADS, TAS_SYN, 2000 + i, 6);
+	assert_int_equal(l[1].l.num_half, SYNS);
+	assert_int_equal(l[0].l.num_half + l[2].l.num_half, SYNS);
+	/* When it has ended, the others take these, too. */
+	ends(s, &l[1]);
+	assert_int_equal(homad_steering_listening(s->bed->d.steering, &pair), 5);
+	comes(s, 1, TAS_SYN, 3000, 5);
+	assert_int_equal(l[0].l.num_half + l[2].l.num_half, SYNS + 1);
 	several_free(s);
 }
 
@@ -135,7 +179,7 @@ static void steering__by_the_address(void **state)
 static void steering__shared_port(void **state)
 {
 	struct several *s = spread_new();
-	struct tas_listener l[2];
+	struct homad_tcp_listener l[2];
 	u32 turn, first;
 	u16 i;
 
@@ -145,9 +189,9 @@ static void steering__shared_port(void **state)
 	for (turn = 0; turn < 3; turn++) {
 		for (i = 0; i < 2 * SYNS; i++)
 			comes(s, (i + turn) % THREADS, TAS_SYN, 1000 + i, 5);
-		assert_int_equal(l[0].num_half + l[1].num_half, 2 * SYNS);
-		first = turn ? first : l[0].num_half;
-		assert_int_equal(l[0].num_half, first);
+		assert_int_equal(l[0].l.num_half + l[1].l.num_half, 2 * SYNS);
+		first = turn ? first : l[0].l.num_half;
+		assert_int_equal(l[0].l.num_half, first);
 	}
 	assert_in_range(first, SYNS / 4, 2 * SYNS - SYNS / 4);
 	several_free(s);
@@ -159,7 +203,7 @@ static void steering__by_the_number_of_listeners(void **state)
 {
 	struct several *s = spread_new();
 	u32 listeners[HOMAD_MAX_THREADS] = { 3, 0, 1 };
-	struct tas_listener l[4];
+	struct homad_tcp_listener l[4];
 	u32 i, turn, first, num[2] = { 0, 0 };
 
 	(void)state;
@@ -171,15 +215,15 @@ static void steering__by_the_number_of_listeners(void **state)
 		for (i = 0; i < SYNS; i++)
 			comes(s, i % THREADS, TAS_SYN,
 			      (u16)(1000 + turn * SYNS + i), 5);
-		first = l[3].num_half;
-		num[0] += l[0].num_half + l[1].num_half + l[2].num_half;
+		first = l[3].l.num_half;
+		num[0] += l[0].l.num_half + l[1].l.num_half + l[2].l.num_half;
 		num[1] += first;
 		for (i = 0; i < SYNS; i++)
 			comes(s, (i + 1) % THREADS, TAS_SYN,
 			      (u16)(1000 + turn * SYNS + i), 5);
-		assert_int_equal(l[3].num_half, first);
+		assert_int_equal(l[3].l.num_half, first);
 		for (i = 0; i < 4; i++)
-			tas_unlisten(&instance(s, i == 3 ? 2 : 0)->engine, &l[i]);
+			ends(s, &l[i]);
 	}
 	assert_int_equal(num[0] + num[1], 20 * SYNS);
 	assert_in_range(num[1], 60, 140);
@@ -233,19 +277,19 @@ static void steering__parts_of_a_port(void **state)
 static void steering__connections_of_before(void **state)
 {
 	struct several *s = spread_new();
-	struct tas_listener l[2];
+	struct homad_tcp_listener l[2];
 	u16 i;
 
 	(void)state;
 	listens(s, 2, &l[0], 5, false);
 	for (i = 0; i < SYNS; i++)
 		comes(s, 0, TAS_SYN, 1000 + i, 5);
-	homad_steering_set(s->bed->d.steering, PORT, 2, true, false);
+	l[0].ended = true;
 	listens(s, 1, &l[1], 5, false);
 	for (i = 0; i < 2 * SYNS; i++)
 		comes(s, i % THREADS, TAS_SYN, 1000 + i, 5);
-	assert_int_equal(l[0].num_half, SYNS);
-	assert_int_equal(l[1].num_half, SYNS);
+	assert_int_equal(l[0].l.num_half, SYNS);
+	assert_int_equal(l[1].l.num_half, SYNS);
 	several_free(s);
 }
 
@@ -265,7 +309,7 @@ static void steering__instances_move(void **state)
 {
 	struct several *s = spread_new();
 	struct homad_thread *t = s->bed->d.threads[0];
-	struct tas_listener l;
+	struct homad_tcp_listener l;
 	u8 bytes[HEADER];
 	u16 i;
 
@@ -281,16 +325,16 @@ static void steering__instances_move(void **state)
 		assert_int_equal(tas_encode(&seg, bytes), HEADER);
 		assert_int_equal(homad_tcp_steer(t, t->ports[0], 1), 0);
 	}
-	assert_int_equal(l.num_half, 0);
+	assert_int_equal(l.l.num_half, 0);
 	homad_scale_to(&s->bed->d, 1);
 	check_threads(s, 1);
 	rounds(s);
-	assert_int_equal(l.num_half, SYNS);
+	assert_int_equal(l.l.num_half, SYNS);
 	homad_scale_to(&s->bed->d, 2);
 	check_threads(s, 2);
 	comes(s, 1, TAS_SYN, 1000, 2);
 	comes(s, 1, TAS_SYN, 2000, 2);
-	assert_int_equal(l.num_half, SYNS + 1);
+	assert_int_equal(l.l.num_half, SYNS + 1);
 	homad_scale_to(&s->bed->d, 3);
 	check_threads(s, 3);
 	several_free(s);
@@ -406,8 +450,7 @@ static void steering__while_all_changes(void **state)
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(homad_thread_start(d->threads[i]), 0);
 	for (turn = 0; !all_in() || turn < 50; turn++) {
-		homad_steering_set(d->steering, PORT, turn % THREADS, turn & 1,
-				   turn & 2);
+		homad_steering_set(d->steering, PORT, turn % THREADS, turn & 1);
 		homad_scale_to(d, 1 + turn % THREADS);
 	}
 	/* What lies in rings is taken in: twice around for each instance that is asked. */
@@ -434,6 +477,7 @@ int main(void)
 		cmocka_unit_test(steering__to_the_owner_of_the_port),
 		cmocka_unit_test(steering__no_header),
 		cmocka_unit_test(steering__by_the_address),
+		cmocka_unit_test(steering__the_address_goes_before_all),
 		cmocka_unit_test(steering__shared_port),
 		cmocka_unit_test(steering__by_the_number_of_listeners),
 		cmocka_unit_test(steering__parts_of_a_port),

@@ -5,11 +5,12 @@
  *
  * A port may be several instances': programs listen at different addresses, or at the same one with
  * SO_REUSEPORT, or a listener has ended while its connections go on and another program listens.
- * Then the instances are asked one after the other whether they know the connection, and if none
- * does, those that listen whether the address is theirs. A hash of the ends says who is asked
- * first, more often one with more listeners. It spreads new connections over listeners that share a
- * port, and as long as the same ones have the port, it finds them at once. Each instance is asked
- * at most twice, so a stranger's segment costs a bounded number of copies.
+ * Then the instances are asked one after the other whether they know the connection. If none does,
+ * it is for one of those that listen: at its address alone, or if nobody does, at all addresses. A
+ * hash of the ends says who is asked first, more often one with more listeners. It spreads new
+ * connections over listeners that share a port, and as long as the same ones have the port, it finds
+ * them at once. Each instance is asked once, so a stranger's segment costs a bounded number of
+ * copies.
  *
  * No thread waits for another one, and no lock is taken. An instance may move while its segments
  * are under way: they lie in its rings.
@@ -20,9 +21,6 @@
 
 /* Most segments that are taken out of one ring in a round. */
 #define TURN (HOMAD_RX_BATCHES * HOMAD_BATCH)
-/* Bits of homad_handing.asked: the instances that do not know the connection, and from this one on
- * those that do not listen at its address. */
-#define NO_LISTENER 16u
 /* Bytes of a TCP header that hold both ports. */
 #define TCP_PORTS 4u
 
@@ -89,10 +87,7 @@ HOMA_RARE static void ask(struct homad_thread *t,
 	};
 	u32 claims = __atomic_load_n(&steering->claims[pair.local_port],
 				     __ATOMIC_ACQUIRE);
-	u32 listens = __atomic_load_n(&steering->listens[pair.local_port],
-				      __ATOMIC_ACQUIRE);
 	u32 left, index, hash, asked = with->asked;
-	bool last;
 
 	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
 	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
@@ -110,25 +105,11 @@ HOMA_RARE static void ask(struct homad_thread *t,
 		}
 		asked |= 1u << index;
 	}
-	while ((left = listens & ~(asked >> NO_LISTENER))) {
-		index = homad_steering_choose(steering, pair.local_port, left,
-					      hash);
-		if (!runs(t, index)) {
-			hand(t, index, *with, pkt, asked);
-			return;
-		}
-		last = !(left & (left - 1));
-		if (last ||
-		    tas_listens(engine_for(steering->tcp[index], with), &pair)) {
-			give(t, index, with, pkt);
-			return;
-		}
-		asked |= 1u << (index + NO_LISTENER);
-	}
+	left = homad_steering_listening(steering, &pair);
+	left = left ? left : claims;
 	give(t,
-	     claims ? homad_steering_choose(steering, pair.local_port, claims,
-					    hash) :
-		      0,
+	     left ? homad_steering_choose(steering, pair.local_port, left, hash) :
+		    0,
 	     with, pkt);
 }
 

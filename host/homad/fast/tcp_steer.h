@@ -18,8 +18,8 @@
  *
  * Written by: control; read by: the threads. @num, @tcp and @key stay as they are while threads
  * run.
- * @claims and @listens are changed while threads read them, each entry atomically. They have an
- * entry for each port, so what applications open makes neither of them longer or slower.
+ * @claims is changed while threads read it, each entry atomically. It has an entry for each port, so
+ * what applications open makes it neither longer nor slower.
  *
  * @num: the number of instances.
  * @tcp: the instances.
@@ -28,20 +28,18 @@
  * @claims: for each local port, a bit for each instance that has it: it keeps the port for
  *	connections that applications open, or has a listener there, or connections that came to
  *	one.
- * @listens: for each local port, a bit for each instance that has a listener there which takes
- *	connections.
  * @first: for each local port at which several instances have listeners, who is asked first about
  *	a connection, by a hash of its ends: the number of an instance plus 1. The more listeners an
  *	instance has, the more entries are its. 0: at most one instance has listeners.
  * @listeners: for each local port, the first of the listeners there, linked by
- *	homad_tcp_listener.next_here. A thread may read one until its round is over.
+ *	homad_tcp_listener.next_here. A thread may read one until its round is over. They decide
+ *	which instances get a new connection.
  */
 struct homad_steering {
 	u32 num;
 	struct homad_tcp *tcp[HOMAD_MAX_THREADS];
 	u64 key[2];
 	u16 claims[65536];
-	u16 listens[65536];
 	u8 first[65536][HOMAD_PARTS];
 	struct homad_tcp_listener *listeners[65536];
 };
@@ -55,12 +53,11 @@ struct homad_steering *homad_steering_new(void);
 /** homad_steering_rings() - make the rings by which @num_threads threads hand to the instances; 0
  *  or -ENOMEM. */
 int homad_steering_rings(struct homad_steering *steering, u32 num_threads);
-/** homad_steering_set() - @has: the instance @index has @port from now on; @listens: it takes
- *  connections there. */
+/** homad_steering_set() - @has: the instance @index has @port from now on; else it has not. */
 void homad_steering_set(struct homad_steering *steering, u16 port, u32 index,
-			bool has, bool listens);
-/** homad_steering_listen(), homad_steering_unlisten() - programs of this host can connect to
- *  @listener from now on, or not any more. */
+			bool has);
+/** homad_steering_listen(), homad_steering_unlisten() - new connections can come to @listener from
+ *  now on, or not any more. */
 void homad_steering_listen(struct homad_steering *steering,
 			   struct homad_tcp_listener *listener);
 void homad_steering_unlisten(struct homad_steering *steering,
@@ -76,10 +73,13 @@ u32 homad_steering_hash(const struct homad_steering *steering,
 			const struct tas_pair *pair);
 u32 homad_steering_choose(const struct homad_steering *steering, u16 port,
 			  u32 bits, u32 hash);
-/** homad_steering_listens() - the number of listeners for connections to @pair's local end. A
- *  thread asks. */
-u32 homad_steering_listens(const struct homad_steering *steering,
-			   const struct tas_pair *pair);
+/** homad_steering_listens() - are there listeners for connections to @pair's local end?
+ *  homad_steering_listening() - a bit for each instance that has one; those at this address alone go
+ *  before those at all addresses. A thread asks. */
+bool homad_steering_listens(const struct homad_steering *steering,
+			    const struct tas_pair *pair);
+u32 homad_steering_listening(const struct homad_steering *steering,
+			     const struct tas_pair *pair);
 /** homad_steering_room() - has each ring that @t puts segments into room for the longest? */
 bool homad_steering_room(const struct homad_thread *t);
 /** homad_tcp_steer_local() - give a segment that the stream @source of this host has sent, or NULL,

@@ -42,19 +42,13 @@ int homad_steering_rings(struct homad_steering *steering, u32 num_threads)
 	return 0;
 }
 
-static void set_bit(u16 *word, u32 bit, bool on)
-{
-	u16 was = *word, with = (u16)(1u << bit);
-
-	__atomic_store_n(word, (u16)(on ? was | with : was & ~with),
-			 __ATOMIC_RELEASE);
-}
-
 void homad_steering_set(struct homad_steering *steering, u16 port, u32 index,
-			bool has, bool listens)
+			bool has)
 {
-	set_bit(&steering->listens[port], index, listens);
-	set_bit(&steering->claims[port], index, has);
+	u16 was = steering->claims[port], with = (u16)(1u << index);
+
+	__atomic_store_n(&steering->claims[port],
+			 (u16)(has ? was | with : was & ~with), __ATOMIC_RELEASE);
 }
 
 /* Divides HOMAD_PARTS by the number of listeners. Each instance with a listener has one part at
@@ -145,17 +139,18 @@ void homad_steering_unlisten(struct homad_steering *steering,
 
 /* ---- on a fast-path thread ---- */
 
-/* Does it take connections to this address? */
-static bool is_at(const struct tas_listener *l, const u8 local[16])
+/* How closely the listener's address is @local: 3 if it is the same, 2 if the listener is at all
+ * IPv4 addresses, 1 at all, 0 if it takes no connections to @local. Those with the most take them. */
+static u32 closeness(const struct tas_listener *l, const u8 local[16])
 {
 	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
 	bool v4 = !memcmp(local, any_v4, 12);
 
 	if (!memcmp(l->local, local, sizeof(l->local)))
-		return true;
+		return 3;
 	if (!memcmp(l->local, any, sizeof(any)))
 		return !(v4 && l->v6_only);
-	return v4 && !memcmp(l->local, any_v4, sizeof(any_v4));
+	return v4 && !memcmp(l->local, any_v4, sizeof(any_v4)) ? 2 : 0;
 }
 
 u32 homad_steering_hash(const struct homad_steering *steering,
@@ -185,49 +180,85 @@ u32 homad_steering_choose(const struct homad_steering *steering, u16 port,
 	return (u32)__builtin_ctz(bits);
 }
 
-/* Returns the first listener at this address, of @at and those behind it; or NULL. */
+/** struct place - where connections go */
+struct place {
+	/* The local address. */
+	const u8 *local;
+	/* The closeness of the listeners that take them; 0: nobody does. */
+	u32 closeness;
+};
+
+/* Returns the first listener for connections to @place, of @at and those behind it; or NULL. */
 static const struct homad_tcp_listener *
-next_at(struct homad_tcp_listener *const *at, const u8 local[16])
+next_at(struct homad_tcp_listener *const *at, const struct place *place)
 {
 	const struct homad_tcp_listener *l;
 
 	while ((l = __atomic_load_n(at, __ATOMIC_ACQUIRE)) &&
-	       (HOMA_READ_ONCE(l->ended) || !is_at(&l->l, local)))
+	       (HOMA_READ_ONCE(l->ended) ||
+		closeness(&l->l, place->local) != place->closeness))
 		at = &l->next_here;
 	return l;
 }
 
-u32 homad_steering_listens(const struct homad_steering *steering,
-			   const struct tas_pair *pair)
+/* Finds the place of @pair's local end; returns the first listener there, or NULL. */
+static const struct homad_tcp_listener *
+first_at(const struct homad_steering *steering, const struct tas_pair *pair,
+	 struct place *place)
 {
+	struct homad_tcp_listener *const *head =
+		&steering->listeners[pair->local_port];
 	const struct homad_tcp_listener *l =
-		next_at(&steering->listeners[pair->local_port], pair->local);
-	u32 num = 0;
+		__atomic_load_n(head, __ATOMIC_ACQUIRE);
 
-	for (; l; l = next_at(&l->next_here, pair->local))
-		num++;
-	return num;
+	*place = (struct place){ .local = pair->local };
+	for (; l; l = __atomic_load_n(&l->next_here, __ATOMIC_ACQUIRE))
+		if (!HOMA_READ_ONCE(l->ended))
+			place->closeness =
+				homa_max_u32(place->closeness,
+					     closeness(&l->l, pair->local));
+	return place->closeness ? next_at(head, place) : NULL;
+}
+
+bool homad_steering_listens(const struct homad_steering *steering,
+			    const struct tas_pair *pair)
+{
+	struct place place;
+
+	return first_at(steering, pair, &place) != NULL;
+}
+
+u32 homad_steering_listening(const struct homad_steering *steering,
+			     const struct tas_pair *pair)
+{
+	struct place place;
+	const struct homad_tcp_listener *l = first_at(steering, pair, &place);
+	u32 bits = 0;
+
+	for (; l; l = next_at(&l->next_here, &place))
+		bits |= 1u << l->tcp->index;
+	return bits;
 }
 
 /* Returns the listener that gets the connection, whose SYN was sent on this host; or NULL. */
 static const struct homad_tcp_listener *
 listener_for(const struct homad_steering *steering, const struct tas_pair *pair)
 {
-	const struct homad_tcp_listener *l =
-		next_at(&steering->listeners[pair->local_port], pair->local);
-	u32 num = homad_steering_listens(steering, pair), skip;
+	struct place place;
+	const struct homad_tcp_listener *first = first_at(steering, pair, &place),
+					*l;
+	u32 num = 0, skip;
 
-	if (!l || num < 2)
-		return l;
+	for (l = first; l; l = next_at(&l->next_here, &place))
+		num++;
+	if (num < 2)
+		return first;
 	skip = homad_steering_hash(steering, pair) % num;
-	while (skip--) {
-		const struct homad_tcp_listener *next =
-			next_at(&l->next_here, pair->local);
-
+	for (l = first; skip--; l = first) {
+		first = next_at(&l->next_here, &place);
 		/* One has ended meanwhile. */
-		if (!next)
+		if (!first)
 			break;
-		l = next;
 	}
 	return l;
 }

@@ -239,8 +239,7 @@ void homad_tcp_show_port(struct homad *d, u16 port)
 			listeners[l->tcp->index]++;
 	}
 	for (i = 0; i < d->steering->num; i++)
-		homad_steering_set(d->steering, port, i, has >> i & 1,
-				   listeners[i] > 0);
+		homad_steering_set(d->steering, port, i, has >> i & 1);
 	homad_steering_spread(d->steering, port, listeners);
 }
 

@@ -185,8 +185,7 @@ static void have_ports(struct homad *d, struct homad_tcp_ports *ports)
 	for (i = 0; i < ports->num_got; i++) {
 		ports->fds[ports->num_fds++] = ports->got_fds[i];
 		/* The port is taken before the first SYN from it is sent. */
-		homad_steering_set(d->steering, ports->got[i], tcp->index, true,
-				   false);
+		homad_steering_set(d->steering, ports->got[i], tcp->index, true);
 		homad_tcp_take_port(d, ports->got[i]);
 	}
 	tcp->kept_ports += ports->num_got;
