@@ -19,11 +19,15 @@ HOMA_PL_HOOK int dup(int old)
 /* Do dup2() or dup3() of different numbers, at least one of which is a socket's of ours. */
 static int dup_to(int old, int fd, int flags)
 {
-	struct homa_pl_sock *s = homa_pl_find(old);
+	struct homa_pl_sock *s = homa_pl_find(old), *before = homa_pl_find(fd);
 	int rc;
 
 	/* The socket that was behind @fd may end here, so signal handlers have to wait. */
 	homa_pl_hold();
+	if (before && before->tcp)
+		homa_pl_tcp_leaves(before, fd);
+	if (before)
+		homa_pl_put(before);
 	rc = homa_pl_dup_to(s, old, fd, flags);
 	if (s)
 		homa_pl_put(s);

@@ -37,6 +37,8 @@ HOMA_PL_HOOK int close(int fd)
 		return HOMA_PL_REAL(close)(fd);
 	if (!s)
 		return 0;
+	if (s->tcp)
+		homa_pl_tcp_leaves(s, fd);
 	return (int)homa_pl_result(s, homa_pl_close(fd));
 }
 

@@ -19,6 +19,8 @@
  *	tcp_one.c	waiting for one socket
  *	tcp_poll.c	poll() and select()
  *	tcp_epoll.c	epoll sets
+ *	tcp_watch.c	what the kernel's sets have of sockets
+ *	tcp_spot.c	marks of what they have for us
  *	tcp_ready.c	what a socket is ready for; which sockets of a set are, and sets in sets
  *	tcp_pass.c	sockets that go to other processes through UNIX sockets
  *	exec.c		what programs get that exec and posix_spawn() run
@@ -416,6 +418,8 @@ int homa_pl_tcp_epoll_wait(struct homa_pl_sock *set, int epfd,
 			   const sigset_t *mask);
 /** homa_pl_tcp_moved() - tell its epoll sets that @s has become homad's, or the kernel's again. */
 void homa_pl_tcp_moved(struct homa_pl_sock *s);
+/** homa_pl_tcp_leaves() - @fd, a descriptor of @s, is about to be closed or replaced. */
+void homa_pl_tcp_leaves(struct homa_pl_sock *s, int fd);
 /** homa_pl_tcp_unwatch() - take @s, which ends, out of all epoll sets. */
 void homa_pl_tcp_unwatch(struct homa_pl_sock *s);
 

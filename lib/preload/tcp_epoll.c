@@ -65,6 +65,7 @@ static void drop_set(struct homa_pl_sock *s)
 	*at = s->set->next_set;
 	homa_pl_tcp_unlock();
 	homa_pl_close_own_fd(s->set->nudge_fd);
+	homa_pl_spots_free(s->set);
 	free(s->set);
 	s->set = NULL;
 }
@@ -102,15 +103,17 @@ static int descriptor_of(const struct homa_pl_set *of)
 static void share_all(void)
 {
 	struct homa_pl_set *set;
+	struct homa_pl_watch *w;
 	int epfd;
 
 	for (set = all_sets; set; set = set->next_set) {
 		bool open = set->ear.open && !set->ear.shared;
 
 		set->ear.shared = true;
-		epfd = open || set->both ? descriptor_of(set) : -1;
-		while (epfd >= 0 && set->both)
-			homa_pl_watch_tell_kernel(set->both, epfd);
+		epfd = open || set->spots ? descriptor_of(set) : -1;
+		for (w = set->watches; epfd >= 0 && set->spots && w; w = w->of_set)
+			if (w->spot)
+				homa_pl_watch_tell_kernel(w, epfd);
 		if (epfd < 0 || !open)
 			continue;
 		homa_pl_ear_close(&set->ear, epfd);
@@ -181,6 +184,7 @@ static int add(struct homa_pl_sock *s, struct homa_pl_set *set, int fd,
 	w->sock = s;
 	w->set = set;
 	w->fd = fd;
+	w->own_fd = -1;
 	w->event = *event;
 	w->of_set = set->watches;
 	set->watches = w;
@@ -205,8 +209,7 @@ static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 		return rc;
 	w = find_watch(s, set, fd);
 	if (op == EPOLL_CTL_DEL) {
-		if (w->kernels)
-			real_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
+		homa_pl_watch_leave(w, epfd);
 		forget(w);
 		return 0;
 	}
@@ -290,6 +293,21 @@ void homa_pl_tcp_moved(struct homa_pl_sock *s)
 	homa_pl_tcp_unlock();
 }
 
+void homa_pl_tcp_leaves(struct homa_pl_sock *s, int fd)
+{
+	struct homa_pl_watch *w;
+
+	/* The table and the caller have a reference each. */
+	if (HOMA_PL_LIKELY(!s->tcp->watches) ||
+	    __atomic_load_n(&s->refs, __ATOMIC_RELAXED) <= 2)
+		return;
+	homa_pl_tcp_lock();
+	for (w = s->tcp->watches; w; w = w->of_sock)
+		if (w->fd == fd)
+			homa_pl_watch_keep(w, descriptor_of(w->set));
+	homa_pl_tcp_unlock();
+}
+
 void homa_pl_tcp_unwatch(struct homa_pl_sock *s)
 {
 	homa_pl_tcp_lock();
@@ -357,8 +375,6 @@ struct ours {
 	bool nudged;
 	/* homad has signalled. */
 	bool signalled;
-	/* The kernel has a connection for a listener of which we tell. */
-	bool both;
 };
 
 /* Take the events that are for us out; returns how many are left. */
@@ -377,43 +393,42 @@ static int strip(const struct homa_pl_set *set, struct epoll_event *events,
 			ours->nudged = true;
 		else if (is == &set->homad_cookie)
 			ours->signalled = true;
-		else if (is == &set->both_cookie)
-			ours->both = true;
 		else if (is != &set->ready_cookie)
 			events[left++] = events[i];
 	}
 	return left;
 }
 
-/* The kernel has told of listeners with EPOLLONESHOT. Write the events of those that were not told;
- * returns how many. They are not in the list then, so none is told twice. */
-static int collect_both(struct homa_pl_set *set, struct epoll_event *events,
-			int max)
+/* Put in place of the kernel's events that have marks of ours what the program is told of the
+ * sockets; returns how many events are left. They are not in the list then, so none is told
+ * twice. */
+static int tell_marked(struct homa_pl_set *set, struct epoll_event *events, int n)
 {
 	struct homa_pl_watch *w;
-	int n = 0;
+	int i, left = 0;
 
 	homa_pl_tcp_lock();
-	for (w = set->both; w; w = w->of_both) {
-		homa_pl_ready_remove(w);
-		if (n == max)
-			homa_pl_ready_put(w, set);
-		else if (!w->off && tell(w, &events[n]))
-			n++;
+	for (i = 0; i < n; i++) {
+		if (!homa_pl_spot_is(set, events[i].data.ptr, &w)) {
+			events[left++] = events[i];
+		} else if (w && w->spot && !w->off) {
+			homa_pl_ready_remove(w);
+			left += tell(w, &events[left]);
+		}
 	}
 	homa_pl_tcp_unlock();
-	return n;
+	return left;
 }
 
-/* What is left of the kernel's @n events, of at most @max. */
+/* What is left of the kernel's @n events. */
 static int without_ours(struct homa_pl_set *set, struct epoll_event *events,
-			int n, int max, struct ours *ours)
+			int n, struct ours *ours)
 {
 	uint64_t count;
 
 	n = strip(set, events, n, ours);
-	if (!HOMA_PL_LIKELY(!ours->both))
-		n += collect_both(set, events + n, max - n);
+	if (!HOMA_PL_LIKELY(!__atomic_load_n(&set->spots, __ATOMIC_ACQUIRE)))
+		n = tell_marked(set, events, n);
 	if (ours->nudged &&
 	    HOMA_PL_REAL(read)(set->nudge_fd, &count, sizeof(count)) < 0)
 		return n; /* The event was another one's, or another thread has read it. */
@@ -431,7 +446,7 @@ static int kernel_events(struct homa_pl_set *set, int epfd,
 
 	if (n < 0)
 		return -errno;
-	n = without_ours(set, events, n, max, &ours);
+	n = without_ours(set, events, n, &ours);
 	if (ours.signalled)
 		homa_pl_pump();
 	return n;
@@ -484,7 +499,7 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 	homa_pl_hold_again(sleep.depth);
 	pthread_cleanup_pop(0);
 	if (n > 0)
-		n = without_ours(set, events, n, max, &ours);
+		n = without_ours(set, events, n, &ours);
 	homa_pl_leave_set(set);
 	*signalled = ours.signalled;
 	/* The signal may have come before the kernel was called. */

@@ -89,12 +89,11 @@ void homa_pl_ready_remove(struct homa_pl_watch *w)
 
 uint32_t homa_pl_ready_events(const struct homa_pl_watch *w)
 {
-	uint32_t got;
+	uint32_t got = 0;
 
-	if (!w->sock->tcp->stream)
-		return 0;
-	got = (uint32_t)(unsigned short)homa_pl_tcp_ready(w->sock);
-	if (!HOMA_PL_LIKELY(got || !w->both))
+	if (HOMA_PL_LIKELY(w->sock->tcp->stream))
+		got = (uint32_t)(unsigned short)homa_pl_tcp_ready(w->sock);
+	if (!HOMA_PL_LIKELY(got || !w->spot))
 		got = homa_pl_watch_kernels(w);
 
 	/* epoll's bits are the same as poll()'s. */

@@ -10,6 +10,9 @@
 #include "tcp.h"
 #include "tcp_sleepers.h"
 
+struct homa_pl_spot;
+struct homa_pl_spots;
+
 /** struct homa_pl_watch - a socket in a set */
 struct homa_pl_watch {
 	/* The next watch of the same socket. */
@@ -18,14 +21,15 @@ struct homa_pl_watch {
 	struct homa_pl_watch *of_set;
 	/* The next watch in the set's ready list. */
 	struct homa_pl_watch *of_ready;
-	/* The next watch of the set with @both. */
-	struct homa_pl_watch *of_both;
 	/* The socket. */
 	struct homa_pl_sock *sock;
 	/* The set. */
 	struct homa_pl_set *set;
 	/* The descriptor by which the program added the socket. */
 	int fd;
+	/* The descriptor of ours by which the kernel's set has the socket, because the program has
+	 * closed @fd; else -1. */
+	int own_fd;
 	/* What the program waits for, and its data. */
 	struct epoll_event event;
 	/* The watch is in the set's ready list. */
@@ -34,16 +38,19 @@ struct homa_pl_watch {
 	bool off;
 	/* The kernel's set has the descriptor, too. */
 	bool kernels;
-	/* What the kernel's set says of the descriptor is for us (tcp_watch.c). */
-	bool both;
+	/* Its mark: what the kernel's set says of the descriptor is for us (tcp_watch.c). NULL: that
+	 * is for the program. */
+	struct homa_pl_spot *spot;
 };
 
 /** struct homa_pl_set - an epoll set with TCP sockets; under homa_pl_tcp_lock() */
 struct homa_pl_set {
 	/* The first watch of the set. */
 	struct homa_pl_watch *watches;
-	/* The first watch with @both. */
-	struct homa_pl_watch *both;
+	/* The marks of its watches, of which @free_spot is the first that is free. @spots is atomic
+	 * and NULL until there are some. */
+	struct homa_pl_spots *spots;
+	struct homa_pl_spot *free_spot;
 	/* The ready list: its first watch, and where the next one is linked. */
 	struct homa_pl_watch *first, **last;
 	/* The descriptor of the kernel's set when the program made it. */
@@ -71,9 +78,8 @@ struct homa_pl_set {
 	/* The last wait had no place for what the kernel would tell. It is atomic. */
 	bool kernel_waits;
 	/* The addresses of these fields mark in the kernel's set what is not told to the program:
-	 * @cookie @nudge_fd, @homad_cookie homad's, @ready_cookie @ready_fd, and @both_cookie the
-	 * program's descriptors of watches with @both. */
-	char cookie, homad_cookie, ready_cookie, both_cookie;
+	 * @cookie @nudge_fd, @homad_cookie homad's, and @ready_cookie @ready_fd. */
+	char cookie, homad_cookie, ready_cookie;
 };
 
 /** homa_pl_ready_put() - put a socket, of which there is news, into the ready list of its set. Who
@@ -108,9 +114,27 @@ int homa_pl_watch_wrong(int op, const struct epoll_event *event,
 /** homa_pl_watch_tell_kernel() - let the kernel's set, by its descriptor @epfd, have what it shall
  *  of the watch. */
 void homa_pl_watch_tell_kernel(struct homa_pl_watch *w, int epfd);
+/** homa_pl_watch_leave() - take the watch out of the kernel's set, if it is there. */
+void homa_pl_watch_leave(struct homa_pl_watch *w, int epfd);
+/** homa_pl_watch_keep() - keep the watch in the kernel's set, where it can be changed, when the
+ *  program closes its descriptor and has others of the socket. */
+void homa_pl_watch_keep(struct homa_pl_watch *w, int epfd);
 /** homa_pl_watch_end() - the watch ends. */
 void homa_pl_watch_end(struct homa_pl_watch *w);
-/** homa_pl_watch_kernels() - what the kernel's socket of a watch with @both is ready for. */
+/** homa_pl_watch_kernels() - what the kernel's socket of a watch with a mark is ready for. */
 uint32_t homa_pl_watch_kernels(const struct homa_pl_watch *w);
+
+/* ---- tcp_spot.c ---- */
+
+/** homa_pl_spot_take() - give the watch a mark, if it has none; NULL: there is no memory for one. */
+void *homa_pl_spot_take(struct homa_pl_watch *w);
+/** homa_pl_spot_leave() - take it from the watch. */
+void homa_pl_spot_leave(struct homa_pl_watch *w);
+/** homa_pl_spot_is() - is @mark, of an event of the kernel's set, one of @set? @w gets its watch, NULL
+ *  if that has ended. */
+bool homa_pl_spot_is(const struct homa_pl_set *set, const void *mark,
+		     struct homa_pl_watch **w);
+/** homa_pl_spots_free() - the set ends. */
+void homa_pl_spots_free(struct homa_pl_set *set);
 
 #endif
