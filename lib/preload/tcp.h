@@ -21,6 +21,7 @@
  *	tcp_epoll.c	epoll sets
  *	tcp_watch.c	what the kernel's sets have of sockets
  *	tcp_spot.c	marks of what they have for us
+ *	tcp_once.c	who of several processes tells with EPOLLONESHOT
  *	tcp_ready.c	what a socket is ready for; which sockets of a set are, and sets in sets
  *	tcp_pass.c	sockets that go to other processes through UNIX sockets
  *	exec.c		what programs get that exec and posix_spawn() run

@@ -110,6 +110,7 @@ static void share_all(void)
 		bool open = set->ear.open && !set->ear.shared;
 
 		set->ear.shared = true;
+		homa_pl_once_share(set);
 		epfd = open || set->spots ? descriptor_of(set) : -1;
 		for (w = set->watches; epfd >= 0 && set->spots && w; w = w->of_set)
 			if (w->spot)
@@ -214,7 +215,7 @@ static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 		return 0;
 	}
 	w->event = *event;
-	w->off = false;
+	homa_pl_once_arm(w);
 	homa_pl_watch_tell_kernel(w, epfd);
 	/* A thread that waits will look whether the stream is ready. */
 	if (s->tcp->stream)
@@ -331,11 +332,10 @@ static bool tell(struct homa_pl_watch *w, struct epoll_event *event)
 {
 	uint32_t got = homa_pl_ready_events(w);
 
-	if (!got)
+	if (!got || !homa_pl_once_tell(w))
 		return false;
 	event->events = got;
 	event->data = w->event.data;
-	w->off = w->event.events & EPOLLONESHOT;
 	return true;
 }
 
@@ -411,7 +411,7 @@ static int tell_marked(struct homa_pl_set *set, struct epoll_event *events, int 
 	for (i = 0; i < n; i++) {
 		if (!homa_pl_spot_is(set, events[i].data.ptr, &w)) {
 			events[left++] = events[i];
-		} else if (w && w->spot && !w->off) {
+		} else if (w && w->spot) {
 			homa_pl_ready_remove(w);
 			left += tell(w, &events[left]);
 		}

@@ -91,6 +91,8 @@ uint32_t homa_pl_ready_events(const struct homa_pl_watch *w)
 {
 	uint32_t got = 0;
 
+	if (homa_pl_once_was_told(w))
+		return 0;
 	if (HOMA_PL_LIKELY(w->sock->tcp->stream))
 		got = (uint32_t)(unsigned short)homa_pl_tcp_ready(w->sock);
 	if (!HOMA_PL_LIKELY(got || !w->spot))
@@ -143,7 +145,7 @@ void homa_pl_ready_put(struct homa_pl_watch *w, const struct homa_pl_set *looks)
 {
 	struct homa_pl_set *set = w->set;
 
-	if (w->off)
+	if (homa_pl_once_was_told(w))
 		return;
 	if (!w->ready) {
 		w->ready = true;

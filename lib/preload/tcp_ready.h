@@ -12,6 +12,7 @@
 
 struct homa_pl_spot;
 struct homa_pl_spots;
+struct homa_pl_words;
 
 /** struct homa_pl_watch - a socket in a set */
 struct homa_pl_watch {
@@ -34,8 +35,12 @@ struct homa_pl_watch {
 	struct epoll_event event;
 	/* The watch is in the set's ready list. */
 	bool ready;
-	/* The watch has EPOLLONESHOT and was told once. */
+	/* The watch has EPOLLONESHOT and was told once; if there is a @word, that says it. */
 	bool off;
+	/* Where it stands whether it was told, in memory that other processes have, too, and what this
+	 * process knows of that memory (tcp_once.c). NULL: no other process has the watch. */
+	uint32_t *word;
+	struct homa_pl_words *words;
 	/* The kernel's set has the descriptor, too. */
 	bool kernels;
 	/* Its mark: what the kernel's set says of the descriptor is for us (tcp_watch.c). NULL: that
@@ -123,6 +128,20 @@ void homa_pl_watch_keep(struct homa_pl_watch *w, int epfd);
 void homa_pl_watch_end(struct homa_pl_watch *w);
 /** homa_pl_watch_kernels() - what the kernel's socket of a watch with a mark is ready for. */
 uint32_t homa_pl_watch_kernels(const struct homa_pl_watch *w);
+
+/* ---- tcp_once.c ---- */
+
+/** homa_pl_once_share() - another process will have the set, too: its watches with EPOLLONESHOT are told
+ *  to one process from now on, if there is memory for that. */
+void homa_pl_once_share(struct homa_pl_set *set);
+/** homa_pl_once_end() - the watch ends. */
+void homa_pl_once_end(struct homa_pl_watch *w);
+/** homa_pl_once_was_told() - was it told, so that it must be armed anew? */
+bool homa_pl_once_was_told(const struct homa_pl_watch *w);
+/** homa_pl_once_tell() - may the caller tell of it? Nobody else may then, until it is armed anew. */
+bool homa_pl_once_tell(struct homa_pl_watch *w);
+/** homa_pl_once_arm() - arm it anew. */
+void homa_pl_once_arm(struct homa_pl_watch *w);
 
 /* ---- tcp_spot.c ---- */
 

@@ -56,6 +56,7 @@ static int descriptor(const struct homa_pl_watch *w)
 void homa_pl_watch_end(struct homa_pl_watch *w)
 {
 	homa_pl_spot_leave(w);
+	homa_pl_once_end(w);
 	homa_pl_close_own_fd(w->own_fd);
 	w->own_fd = -1;
 }
@@ -105,7 +106,7 @@ static bool event_for(struct homa_pl_watch *w, struct epoll_event *event)
 		return true;
 	}
 	homa_pl_spot_leave(w);
-	return !w->off;
+	return !homa_pl_once_was_told(w);
 }
 
 /* Put the watch into the kernel's set, or change what is there. Another process that has the set, too,

@@ -360,6 +360,55 @@ static void sets_once_refused__server(struct tcp_end *end)
 	tcp_ready();
 }
 
+/* Two processes ask for what is told of @fd, which is ready: one of them is told. */
+static void told_to_one(int set, int fd)
+{
+	struct epoll_event event;
+	int status, told;
+	pid_t child = (pid_t)MUST(fork());
+
+	SAME(tcp_poll(fd, POLLIN), POLLIN);
+	told = epoll_wait(set, &event, 1, 50);
+	if (!child)
+		_exit(told);
+	SAME(waitpid(child, &status, 0), child);
+	EXPECT(WIFEXITED(status));
+	SAME(told + WEXITSTATUS(status), 1);
+	SAME(epoll_wait(set, &event, 1, 0), 0);
+}
+
+/* A set is two processes' by fork(). With EPOLLONESHOT one of them is told. */
+static void sets_once_forked__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 8), set = new_set(), fd;
+	const uint32_t once = EPOLLIN | EPOLLONESHOT;
+
+	control(set, EPOLL_CTL_ADD, listener, once);
+	tcp_ready();
+	told_to_one(set, listener);
+	control(set, EPOLL_CTL_MOD, listener, once);
+	told_to_one(set, listener);
+	fd = tcp_accept(listener);
+	control(set, EPOLL_CTL_ADD, fd, once);
+	tcp_send(fd, 1, 0);
+	told_to_one(set, fd);
+	control(set, EPOLL_CTL_MOD, fd, once);
+	told_to_one(set, fd);
+	tcp_receive(fd, 1, 0);
+	tcp_close(fd);
+	tcp_close(listener);
+}
+
+static void sets_once_forked__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_receive(fd, 1, 0);
+	tcp_send(fd, 1, 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_set_cases[] = {
 	TCP_CASE(sets_fair),
 	TCP_CASE(sets_wrong),
@@ -370,6 +419,7 @@ const struct tcp_case tcp_set_cases[] = {
 	TCP_CASE(sets_number_once),
 	TCP_CASE(sets_once),
 	TCP_CASE(sets_once_refused),
+	TCP_CASE(sets_once_forked),
 	TCP_CASE(sets_without_descriptor),
 	{ 0 },
 };
