@@ -293,6 +293,58 @@ static void steering__connections_of_before(void **state)
 	several_free(s);
 }
 
+static bool has_error[THREADS];
+static struct several *world;
+
+/* Each queue tells one ICMP error about a segment from PORT. */
+static int one_error(struct nic *nic, struct nic_error *errors, int n)
+{
+	struct nic_error error = { .proto = NIC_TCP,
+				   .error = EMSGSIZE,
+				   .sport = PORT };
+	u32 i = 0;
+
+	while (world->nic[i] != nic)
+		i++;
+	assert_true(n > 0);
+	if (!has_error[i])
+		return 0;
+	has_error[i] = false;
+	errors[0] = error;
+	return 1;
+}
+
+/* The kernel gives an ICMP error to all queues of a device. It counts once, at the instance that has
+ * the port, whoever serves the queues. */
+static void steering__icmp_errors_count_once(void **state)
+{
+	struct several *s = spread_new();
+	struct homad_tcp_listener l;
+	u64 ignored = 0;
+	u32 active, i, k;
+
+	(void)state;
+	world = s;
+	s->ops.errors = one_error;
+	listens(s, 1, &l, 2, false);
+	for (active = THREADS; active; active--) {
+		homad_scale_to(&s->bed->d, active);
+		for (i = 0; i < THREADS; i++)
+			has_error[i] = true;
+		for (i = 0; i < THREADS; i++) {
+			struct homad_thread *t = s->bed->d.threads[i];
+
+			for (k = 0; k < t->num_ports; k++)
+				homad_icmp(t, t->ports[k]);
+		}
+	}
+	for (i = 0; i < THREADS; i++)
+		ignored += instance(s, i)->engine.metrics.icmp_ignored;
+	assert_int_equal(instance(s, 1)->engine.metrics.icmp_ignored, ignored);
+	assert_int_equal(ignored, THREADS);
+	several_free(s);
+}
+
 /* ---- instances that move ---- */
 
 static void check_threads(const struct several *s, u32 active)
@@ -396,7 +448,6 @@ static void steering__attachments_move_along(void **state)
 
 static u32 bursts[THREADS];
 static u8 headers[THREADS][HOMAD_BATCH][HEADER];
-static struct several *world;
 
 /* Each queue brings segments of no connection, to PORT and to another port in turn. */
 static int rx_burst(struct nic *nic, struct nic_rx *pkts, int n)
@@ -482,6 +533,7 @@ int main(void)
 		cmocka_unit_test(steering__by_the_number_of_listeners),
 		cmocka_unit_test(steering__parts_of_a_port),
 		cmocka_unit_test(steering__connections_of_before),
+		cmocka_unit_test(steering__icmp_errors_count_once),
 		cmocka_unit_test(steering__instances_move),
 		cmocka_unit_test(steering__attachments_move_along),
 		cmocka_unit_test(steering__while_all_changes),

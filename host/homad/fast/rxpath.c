@@ -76,7 +76,7 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port)
 	for (i = 0; i < n; i++) {
 		if (errors[i].proto == NIC_TCP) {
 			if (t->tcp)
-				homad_tcp_icmp(t, &errors[i]);
+				homad_tcp_icmp(t, port, &errors[i]);
 			continue;
 		}
 		homa_packets_icmp(&t->ctx, port->nic, &errors[i]);

@@ -10,6 +10,7 @@
 #include "stream_limits.h"
 #include "streams.h"
 #include "tcp_listener.h"
+#include "tcp_steer.h"
 #include "tcp_stream.h"
 
 /* Bytes of a TCP header that hold both ports. */
@@ -189,20 +190,34 @@ int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)
 	return homa;
 }
 
-void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error)
+/* The kernel gives an error to all queues of a device. Of those that @t serves one is heard. */
+static bool is_heard(const struct homad_thread *t, const struct homad_port *port)
+{
+	u32 i = 0;
+
+	while (t->ports[i]->ifindex != port->ifindex ||
+	       t->ports[i]->encap != port->encap)
+		i++;
+	return t->ports[i] == port;
+}
+
+void homad_tcp_icmp(struct homad_thread *t, const struct homad_port *port,
+		    const struct nic_error *error)
 {
 	struct tas_pair pair = { .local_port = error->sport,
 				 .remote_port = error->dport };
-
 	const struct homad_tcp *first = t->tcp;
 
+	if (!is_heard(t, port))
+		return;
 	memcpy(pair.local, error->src.ip, sizeof(pair.local));
 	memcpy(pair.remote, error->dst.ip, sizeof(pair.remote));
-	/* The kernel gives errors to all queues of a device, and only one instance knows the
-	 * connection. */
+	/* All threads get it; it is for the instance that has the local port. */
 	do
-		tas_icmp(&t->tcp->engine, &pair, error->seq,
-			 error->error == EMSGSIZE ? 0 : -error->error,
-			 error->mtu);
+		if (!t->steering ||
+		    homad_steering_has(t->steering, error->sport, t->tcp->index))
+			tas_icmp(&t->tcp->engine, &pair, error->seq,
+				 error->error == EMSGSIZE ? 0 : -error->error,
+				 error->mtu);
 	while (homad_tcp_another(t, first));
 }

@@ -73,6 +73,9 @@ u32 homad_steering_hash(const struct homad_steering *steering,
 			const struct tas_pair *pair);
 u32 homad_steering_choose(const struct homad_steering *steering, u16 port,
 			  u32 bits, u32 hash);
+/** homad_steering_has() - has the instance @index the port? What no instance has is the first one's. */
+bool homad_steering_has(const struct homad_steering *steering, u16 port,
+			u32 index);
 /** homad_steering_listens() - are there listeners for connections to @pair's local end?
  *  homad_steering_listening() - a bit for each instance that has one; those at this address alone go
  *  before those at all addresses. A thread asks. */

@@ -139,6 +139,13 @@ void homad_steering_unlisten(struct homad_steering *steering,
 
 /* ---- on a fast-path thread ---- */
 
+bool homad_steering_has(const struct homad_steering *steering, u16 port, u32 index)
+{
+	u32 bits = __atomic_load_n(&steering->claims[port], __ATOMIC_ACQUIRE);
+
+	return bits ? bits >> index & 1 : !index;
+}
+
 /* How closely the listener's address is @local: 3 if it is the same, 2 if the listener is at all
  * IPv4 addresses, 1 at all, 0 if it takes no connections to @local. Those with the most take them. */
 static u32 closeness(const struct tas_listener *l, const u8 local[16])
