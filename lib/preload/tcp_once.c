@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * EPOLLONESHOT in sets that were there before fork(). Parent and child both hear of homad's news, and
- * one of them tells the program, as the kernel does. Whether a watch was told stands in memory that
- * both share then, a word for each watch. The memory of one fork() goes, in each process, when the last
- * of its watches ends there; a word is never another watch's.
+ * EPOLLONESHOT in sets that were there before fork(). Parent and child both hear of homad's news,
+ * and one of them tells the program, as the kernel does. Whether a watch was told stands in memory
+ * that both share then, a word for each watch. The memory of one fork() goes, in each process, when
+ * the last of its watches ends there; a word is never another watch's.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "tcp_ready.h"
 
-/** struct homa_pl_words - the words that one fork() has made; each process has its own copy of this */
+/** struct homa_pl_words - the words that one fork() has made; each process has a copy of this */
 struct homa_pl_words {
 	/* The shared memory: a word for each watch, 1 if it was told. It is atomic. */
 	uint32_t *told;

@@ -37,14 +37,14 @@ struct homa_pl_watch {
 	bool ready;
 	/* The watch has EPOLLONESHOT and was told once; if there is a @word, that says it. */
 	bool off;
-	/* Where it stands whether it was told, in memory that other processes have, too, and what this
-	 * process knows of that memory (tcp_once.c). NULL: no other process has the watch. */
+	/* Where it stands whether it was told, in memory that other processes have, too, and what
+	 * this process knows of that memory (tcp_once.c). NULL: no other process has the watch. */
 	uint32_t *word;
 	struct homa_pl_words *words;
 	/* The kernel's set has the descriptor, too. */
 	bool kernels;
-	/* Its mark: what the kernel's set says of the descriptor is for us (tcp_watch.c). NULL: that
-	 * is for the program. */
+	/* Its mark: what the kernel's set says of the descriptor is for us (tcp_watch.c). NULL:
+	 * that is for the program. */
 	struct homa_pl_spot *spot;
 };
 
@@ -131,26 +131,26 @@ uint32_t homa_pl_watch_kernels(const struct homa_pl_watch *w);
 
 /* ---- tcp_once.c ---- */
 
-/** homa_pl_once_share() - another process will have the set, too: its watches with EPOLLONESHOT are told
- *  to one process from now on, if there is memory for that. */
+/** homa_pl_once_share() - another process will have the set, too: its watches with EPOLLONESHOT are
+ *  told to one process from now on, if there is memory for that. */
 void homa_pl_once_share(struct homa_pl_set *set);
 /** homa_pl_once_end() - the watch ends. */
 void homa_pl_once_end(struct homa_pl_watch *w);
 /** homa_pl_once_was_told() - was it told, so that it must be armed anew? */
 bool homa_pl_once_was_told(const struct homa_pl_watch *w);
-/** homa_pl_once_tell() - may the caller tell of it? Nobody else may then, until it is armed anew. */
+/** homa_pl_once_tell() - may the caller tell of it? Nobody else may then until it is armed anew. */
 bool homa_pl_once_tell(struct homa_pl_watch *w);
 /** homa_pl_once_arm() - arm it anew. */
 void homa_pl_once_arm(struct homa_pl_watch *w);
 
 /* ---- tcp_spot.c ---- */
 
-/** homa_pl_spot_take() - give the watch a mark, if it has none; NULL: there is no memory for one. */
+/** homa_pl_spot_take() - give the watch a mark, if it has none; NULL: there is no memory. */
 void *homa_pl_spot_take(struct homa_pl_watch *w);
 /** homa_pl_spot_leave() - take it from the watch. */
 void homa_pl_spot_leave(struct homa_pl_watch *w);
-/** homa_pl_spot_is() - is @mark, of an event of the kernel's set, one of @set? @w gets its watch, NULL
- *  if that has ended. */
+/** homa_pl_spot_is() - is @mark, of an event of the kernel's set, one of @set? @w gets its watch,
+ *  NULL if that has ended. */
 bool homa_pl_spot_is(const struct homa_pl_set *set, const void *mark,
 		     struct homa_pl_watch **w);
 /** homa_pl_spots_free() - the set ends. */

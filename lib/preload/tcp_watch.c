@@ -3,11 +3,11 @@
  * What the kernel's set has of the sockets that a program watches, and what epoll_ctl() refuses as
  * the kernel does.
  *
- * With EPOLLONESHOT a socket is told once until it is armed anew. If homad and the kernel told of it,
- * as of a listener, or the kernel before and homad after connect(), each would tell once. So the
- * kernel's set does not tell the program of such a socket. It tells us (tcp_spot.c), at each edge, and
- * who has heard that asks the kernel's socket when it looks at the stream. All that is told of the
- * socket is told in one place then.
+ * With EPOLLONESHOT a socket is told once until it is armed anew. If homad and the kernel told of
+ * it, as of a listener, or the kernel before and homad after connect(), each would tell once. So
+ * the kernel's set does not tell the program of such a socket. It tells us (tcp_spot.c), at each
+ * edge, and who has heard that asks the kernel's socket when it looks at the stream. All that is
+ * told of the socket is told in one place then.
  *
  * The kernel knows an entry of its set by file and number. When the program closes a duplicate of a
  * socket the number may become another file's, and the entry, which stays, could not be changed. So
@@ -109,8 +109,8 @@ static bool event_for(struct homa_pl_watch *w, struct epoll_event *event)
 	return !homa_pl_once_was_told(w);
 }
 
-/* Put the watch into the kernel's set, or change what is there. Another process that has the set, too,
- * may have done either before. */
+/* Put the watch into the kernel's set, or change what is there. Another process that has the set,
+ * too, may have done either before. */
 static bool put(const struct homa_pl_watch *w, int epfd, struct epoll_event *event)
 {
 	int first = w->kernels ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;

@@ -221,7 +221,7 @@ void homad_tcp_segment(struct homad_thread *t, const struct homad_port *port,
 struct homad_stream *homad_tcp_place(struct homad_thread *t,
 				     struct tas_engine *engine,
 				     const struct tas_copy *copy);
-/** homad_tcp_icmp() - take in an ICMP error about a segment of ours that @port's nic has received. */
+/** homad_tcp_icmp() - take in an ICMP error about a segment of ours that came to @port's nic. */
 void homad_tcp_icmp(struct homad_thread *t, const struct homad_port *port,
 		    const struct nic_error *error);
 /** homad_tcp_waits() - does an instance of the thread have something to send by @port? It is the

@@ -8,9 +8,9 @@
  * Then the instances are asked one after the other whether they know the connection. If none does,
  * it is for one of those that listen: at its address alone, or if nobody does, at all addresses. A
  * hash of the ends says who is asked first, more often one with more listeners. It spreads new
- * connections over listeners that share a port, and as long as the same ones have the port, it finds
- * them at once. Each instance is asked once, so a stranger's segment costs a bounded number of
- * copies.
+ * connections over listeners that share a port, and as long as the same ones have the port, it
+ * finds them at once. Each instance is asked once, so a stranger's segment costs a bounded number
+ * of copies.
  *
  * No thread waits for another one, and no lock is taken. An instance may move while its segments
  * are under way: they lie in its rings.

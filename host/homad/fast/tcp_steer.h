@@ -18,8 +18,8 @@
  *
  * Written by: control; read by: the threads. @num, @tcp and @key stay as they are while threads
  * run.
- * @claims is changed while threads read it, each entry atomically. It has an entry for each port, so
- * what applications open makes it neither longer nor slower.
+ * @claims is changed while threads read it, each entry atomically. It has an entry for each port,
+ * so what applications open makes it neither longer nor slower.
  *
  * @num: the number of instances.
  * @tcp: the instances.
@@ -73,12 +73,12 @@ u32 homad_steering_hash(const struct homad_steering *steering,
 			const struct tas_pair *pair);
 u32 homad_steering_choose(const struct homad_steering *steering, u16 port,
 			  u32 bits, u32 hash);
-/** homad_steering_has() - has the instance @index the port? What no instance has is the first one's. */
+/** homad_steering_has() - has the instance @index the port? What nobody has is the first one's. */
 bool homad_steering_has(const struct homad_steering *steering, u16 port,
 			u32 index);
 /** homad_steering_listens() - are there listeners for connections to @pair's local end?
- *  homad_steering_listening() - a bit for each instance that has one; those at this address alone go
- *  before those at all addresses. A thread asks. */
+ *  homad_steering_listening() - a bit for each instance that has one; those at this address alone
+ *  go before those at all addresses. A thread asks. */
 bool homad_steering_listens(const struct homad_steering *steering,
 			    const struct tas_pair *pair);
 u32 homad_steering_listening(const struct homad_steering *steering,

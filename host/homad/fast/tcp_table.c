@@ -147,7 +147,7 @@ bool homad_steering_has(const struct homad_steering *steering, u16 port, u32 ind
 }
 
 /* How closely the listener's address is @local: 3 if it is the same, 2 if the listener is at all
- * IPv4 addresses, 1 at all, 0 if it takes no connections to @local. Those with the most take them. */
+ * IPv4 addresses, 1 at all, 0 if it takes no connections to @local. Those with most take them. */
 static u32 closeness(const struct tas_listener *l, const u8 local[16])
 {
 	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };

@@ -176,8 +176,8 @@ static void sets_without_descriptor__client(struct tcp_end *end)
 
 #define OF_PIPE 1000000
 
-/* Puts @fd into the set by a duplicate, which is closed then, and gives its number to the end of a pipe
- * that is in the set, too. Returns the number; @in gets the pipe's other end. */
+/* Puts @fd into the set by a duplicate, which is closed then, and gives its number to the end of a
+ * pipe that is in the set, too. Returns the number; @in gets the pipe's other end. */
 static int by_number_of_pipe(int set, int fd, uint32_t events, int *in)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = OF_PIPE };
