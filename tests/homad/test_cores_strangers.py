@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""TCP in a homad of several threads under attack: strangers flood the ports of two instances and guess at
+connections, and homad is killed while instances move between threads."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from homad import Host, Process, needs_homad, needs_root
+from netns import eventually
+from ops_tools import snapshot
+from test_cores import dedicated
+from test_cores_tcp import (
+    BYTES,
+    CLIENT,
+    RESTLESS,
+    RULE,
+    STREAMS,
+    by_homad,
+    by_kernel,
+    of_threads,
+)
+from test_tcp_many import PATIENT
+
+pytestmark = [
+    needs_homad,
+    needs_root,
+    pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core"),
+]
+
+STRANGER = str(Path(__file__).parent / "stranger.py")
+PORTS = (5000, 5001)
+KINDS = "syn,handshake,closed,inject,icmp"
+COUNT = int(os.environ.get("STRANGERS") or 20_000)
+# Has connections to the ports of its arguments, says their own ports, and exchanges bytes over them until it is told
+# to end by SIGUSR1: all that comes back is right, and nothing takes longer than a minute.
+GOING = """
+import hashlib, signal, socket, sys
+over = []
+signal.signal(signal.SIGUSR1, lambda *_: over.append(1))
+to, ports = sys.argv[1], list(map(int, sys.argv[2:]))
+ends = [socket.create_connection((to, port), timeout=60) for port in ports for _ in range(4)]
+print(",".join(str(end.getsockname()[1]) for end in ends), flush=True)
+turns = 0
+while not over:
+    data = [hashlib.sha256(b"%d %d" % (turns, i)).digest() * 100 for i in range(len(ends))]
+    for end, piece in zip(ends, data):
+        end.sendall(piece)
+    for end, piece in zip(ends, data):
+        got = b""
+        while len(got) < len(piece):
+            more = end.recv(len(piece) - len(got))
+            assert more, "the end came early"
+            got += more
+        assert got == piece, "wrong bytes"
+    turns += 1
+for end in ends:
+    end.close()
+print("right", turns, flush=True)
+"""
+
+
+@contextmanager
+def served(
+    threads: dict[str, object], **tables: dict[str, object]
+) -> Iterator[tuple[Host, Host, list[Process]]]:
+    """Two servers at a host of two threads, each at home at one; strangers' addresses are behind the other host."""
+    with dedicated(threads, tcp_rule=[RULE], **tables) as (a, b):
+        a.space.ip("route", "add", "198.18.0.0/15", "via", b.v4)
+        servers = [a.start(by_homad(sys.executable, "-c", PATIENT, port)) for port in PORTS]
+        for one in servers:
+            assert one.line() == "ready"
+        yield a, b, servers
+        for one in servers:
+            one.stop()
+
+
+def attack(
+    a: Host, b: Host, kinds: str, peers: str = "", seed: int = 1, ports: str = "5000,5001"
+) -> Process:
+    words = [sys.executable, STRANGER, seed, kinds, COUNT, a.v4, b.v4, ports]
+    stranger = b.space.start([str(w) for w in (*words, *([peers] if peers else []))])
+    assert stranger.line(60) == "going"
+    return stranger
+
+
+def tcp(host: Host) -> dict:
+    return snapshot(host.homad)["tcp"]
+
+
+def is_quiet(host: Host, connections: int = 0) -> None:
+    """What strangers left goes away by itself."""
+    eventually(lambda: tcp(host)["connections"] <= connections, 180)
+
+
+@pytest.mark.parametrize("threads", [{"scale": False}, RESTLESS], ids=["stay", "move"])
+def test_strangers__do_no_harm(threads: dict[str, object]) -> None:
+    """Connections to both instances go on, new ones are opened, and homad's memory does not grow."""
+    with served(threads) as (a, b, _):
+        going = [b.start(by_kernel(sys.executable, "-c", GOING, a.v4, *PORTS)),
+                 a.start(by_homad(sys.executable, "-c", GOING, a.v4, *PORTS))]  # fmt: skip
+        peers = going[0].line(60)
+        assert going[1].line(60)
+        attack(a, b, KINDS, peers, seed=2).wait(240)
+        before = a.homad.rss()
+        stranger = attack(a, b, KINDS, peers)
+        for turn in range(3):
+            done = b.run(
+                by_kernel(sys.executable, "-c", CLIENT, a.v4, PORTS[turn % 2], 4, 20_000),
+                timeout=100,
+            )
+            assert done.stdout.strip() == "right", done
+        said = stranger.wait(240)
+        assert said[0] == 0 and "not sent" not in said[1], said
+        print(
+            said[1].strip(),
+            "lost",
+            of_threads(a, "tcp_handed_lost"),
+            {k: v for k, v in tcp(a)["host"].items() if v},
+        )
+        print({k: v for k, v in tcp(a).items() if isinstance(v, int)})
+        for one in going:
+            one.send_signal(signal.SIGUSR1)
+            assert (one.line(100) or "").startswith("right"), one.wait(10)
+        assert a.homad.rss() < before + 4_000, (before, a.homad.rss())
+        is_quiet(a)
+
+
+@pytest.mark.parametrize("back", [by_homad, by_kernel])
+def test_homad__is_killed_while_instances_move(back: object) -> None:
+    """Programs hear of it, and those of the next homad are served."""
+    with dedicated(RESTLESS, tcp_rule=[RULE]) as (a, b):
+        chance = random.Random(1)
+        for turn in range(5):
+            servers = [a.start(by_homad(sys.executable, "-c", PATIENT, port)) for port in PORTS]
+            for one in servers:
+                assert one.line() == "ready", turn
+            clients = [b.start(back(sys.executable, "-c", GOING, a.v4, port)) for port in PORTS]  # type: ignore[operator]
+            clients.append(a.start(by_homad(sys.executable, "-c", GOING, a.v4, *PORTS)))
+            for one in clients:
+                assert one.line(60), turn
+            time.sleep(chance.random() / 5)
+            a.homad.kill()
+            a.homad.start()
+            for one in clients:
+                assert one.wait(100)[0] != 0, turn
+            for one in servers:
+                one.stop()
+        servers = [a.start(by_homad(sys.executable, "-c", PATIENT, 5000))]
+        assert servers[0].line() == "ready"
+        done = b.run(back(sys.executable, "-c", CLIENT, a.v4, 5000, STREAMS, BYTES), timeout=100)  # type: ignore[operator]
+        assert done.stdout.strip() == "right", done
+        servers[0].stop()
