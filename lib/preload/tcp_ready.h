@@ -37,8 +37,8 @@ struct homa_pl_watch {
 	bool ready;
 	/* The watch has EPOLLONESHOT and was told once; if there is a @word, that says it. */
 	bool off;
-	/* Where it stands whether it was told, in memory that other processes have, too, and what
-	 * this process knows of that memory (tcp_once.c). NULL: no other process has the watch. */
+	/* @word: where it stands whether it was told, in memory that other processes have, too;
+	 * @words: that memory (tcp_once.c). NULL: no other process has the watch. */
 	uint32_t *word;
 	struct homa_pl_words *words;
 	/* The kernel's set has the descriptor, too. */

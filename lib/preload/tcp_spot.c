@@ -25,6 +25,7 @@ struct homa_pl_spots {
 	struct homa_pl_spots *next;
 	/* The number of spots. */
 	unsigned int num;
+	/* The spots. */
 	struct homa_pl_spot spot[];
 };
 

@@ -143,8 +143,8 @@ static void steering__by_the_address(void **state)
 	several_free(s);
 }
 
-/* With SO_REUSEPORT a port may be shared by listeners at one address and at all. As in the kernel, the
- * one at the address takes all connections to it, whoever is asked first. */
+/* With SO_REUSEPORT a port may be shared by listeners at one address and at all. As in the kernel,
+ * the one at the address takes all connections to it, whoever is asked first. */
 static void steering__the_address_goes_before_all(void **state)
 {
 	struct several *s = spread_new();
@@ -314,8 +314,8 @@ static int one_error(struct nic *nic, struct nic_error *errors, int n)
 	return 1;
 }
 
-/* The kernel gives an ICMP error to all queues of a device. It counts once, at the instance that has
- * the port, whoever serves the queues. */
+/* The kernel gives an ICMP error to all queues of a device. It counts once, at the instance that
+ * has the port, whoever serves the queues. */
 static void steering__icmp_errors_count_once(void **state)
 {
 	struct several *s = spread_new();
