@@ -26,6 +26,15 @@ int homak_net_set_cutoffs(struct homak_net *hnet, u32 levels, const u32 *sizes)
 	return err;
 }
 
+/* The timer rests if it ran out during the pause, with RPCs that wait for it alone. */
+static void homak_wake_timer(struct homak_net *hnet)
+{
+	struct homak_cpu *cpu = homak_enter(hnet);
+
+	if (cpu)
+		homak_leave(cpu);
+}
+
 int homak_net_set_params(struct homak_net *hnet, const struct homa_params *params)
 {
 	struct homa_ctx *ctx;
@@ -47,7 +56,8 @@ int homak_net_set_params(struct homak_net *hnet, const struct homa_params *param
 		if (!err)
 			homak_devs_derive(hnet);
 		homak_disown_bh();
-		smp_store_release(&hnet->paused, ends);
+		smp_store_mb(hnet->paused, ends);
+		homak_wake_timer(hnet);
 	} else {
 		/* The engine would check the settings. There is none yet, so they are
 		 * checked here. */

@@ -146,6 +146,22 @@ def test_sysctl__cutoffs_before_and_after_the_first_socket(guest: Guest) -> None
 
 
 @pytest.mark.once
+def test_sysctl__a_change_stops_no_timer(guest: Guest) -> None:
+    """An RPC whose server is silent ends by time, though nothing else enters the engine after a
+    change, during which the timer may have run out."""
+    script = f"""ip netns add t1; ip link add t0 netns t1 type veth peer name t9
+    ip link set t9 up; ip -n t1 addr add 10.99.0.1/24 dev t0; ip -n t1 link set t0 up
+    ip -n t1 neigh add 10.99.0.2 lladdr 02:00:00:00:00:02 dev t0 nud permanent
+    ip netns exec t1 sh -c 'cd {HOMA}; echo 1000 >timeout_ticks
+    for j in 1 2 3 4 5 6; do
+        vm_rpc edges 4 10.99.0.2 4000 1500 2>&1 &
+        for i in 5 6 7 8 9 10 11 12 13 14 15; do echo $i >resend_ticks; done; wait
+    done'
+    ip netns del t1; ip link del t9 2>/dev/null; true"""
+    assert text(guest, script).count("errno 110") == 6
+
+
+@pytest.mark.once
 def test_sysctl__needs_net_admin(guest: Guest) -> None:
     script = f"""cd {HOMA}
     vm_look weak vm_look write poll_usecs 99
