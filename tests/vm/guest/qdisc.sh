@@ -8,6 +8,7 @@
 . /t/qdisc_lib.sh
 
 pair a b
+calm a b
 for ns in a b; do
 	offload $ns tso off gso off gro off
 	shape $ns tbf rate 100mbit burst 20kb latency 50ms

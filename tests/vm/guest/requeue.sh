@@ -6,6 +6,7 @@
 . /t/tap.sh
 
 pair a b 1
+calm a b
 expect "the module loads" insmod /t/requeue.ko
 background b rpc serve 4 4004 2
 background b rpc serve 6 4006 2
