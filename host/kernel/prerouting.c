@@ -39,6 +39,16 @@ static bool homak_prerouting_alone(const struct net *net,
 	       hlist_empty(&raw->ht[raw_hashfunc(net, HOMA_IPPROTO)]);
 }
 
+/* Does br_netfilter show us the packet, before a bridge has decided about it? */
+static __always_inline bool homak_prerouting_bridged(const struct sk_buff *skb)
+{
+#if IS_ENABLED(CONFIG_BRIDGE_NETFILTER)
+	return nf_bridge_info_exists(skb);
+#else
+	return false;
+#endif
+}
+
 /*
  * Is this the way from a device to IP? Flows are of this CPU as long as bottom halves are off. A
  * packet that a firewall handed to a program (NFQUEUE) comes back in the task that brings the
@@ -48,7 +58,7 @@ static bool homak_prerouting_alone(const struct net *net,
  */
 static __always_inline bool homak_prerouting_owns(const struct sk_buff *skb)
 {
-	return softirq_count() && !nf_bridge_info_exists(skb);
+	return softirq_count() && !homak_prerouting_bridged(skb);
 }
 
 /* Gives @skb the route of @flow, which is the one of its addresses, if that still holds; returns

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include "real.h"
 #include "tcp_ready.h"
 
 /** struct homa_pl_words - the words that one fork() has made; each process has a copy of this */
@@ -67,7 +68,7 @@ void homa_pl_once_end(struct homa_pl_watch *w)
 	w->word = NULL;
 	if (--words->live)
 		return;
-	munmap(words->told, words->bytes);
+	HOMA_PL_REAL(munmap)(words->told, words->bytes);
 	free(words);
 }
 
