@@ -26,7 +26,8 @@ int homak_net_set_cutoffs(struct homak_net *hnet, u32 levels, const u32 *sizes)
 	return err;
 }
 
-/* The timer rests if it ran out during the pause, with RPCs that wait for it alone. */
+/* Starts the timer of RPCs again if it ran out during the pause. Without a packet or a call nobody
+ * else would. */
 static void homak_wake_timer(struct homak_net *hnet)
 {
 	struct homak_cpu *cpu = homak_enter(hnet);

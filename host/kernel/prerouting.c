@@ -197,6 +197,8 @@ int homak_prerouting_on(struct homak_net *hnet)
 	int err = homak_flows_make(hnet);
 	u32 i;
 
+	BUILD_BUG_ON(ARRAY_SIZE(hnet->early) !=
+		     ARRAY_SIZE(homak_prerouting_hooks));
 	if (err)
 		return err;
 	for (i = 0; i < ARRAY_SIZE(hnet->early); i++) {
