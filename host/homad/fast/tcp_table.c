@@ -187,87 +187,76 @@ u32 homad_steering_choose(const struct homad_steering *steering, u16 port,
 	return (u32)__builtin_ctz(bits);
 }
 
-/** struct place - where connections go */
+/** struct place - the listeners that take the connections to an address */
 struct place {
-	/* The local address. */
-	const u8 *local;
-	/* The closeness of the listeners that take them; 0: nobody does. */
+	/* Their closeness; 0: there are none. */
 	u32 closeness;
+	/* How many they are. */
+	u32 num;
+	/* A bit for each instance that has one. */
+	u32 instances;
 };
 
-/* Returns the first listener for connections to @place, of @at and those behind it; or NULL. */
-static const struct homad_tcp_listener *
-next_at(struct homad_tcp_listener *const *at, const struct place *place)
+/* Finds the place of @pair's local end. */
+static struct place place_of(const struct homad_steering *steering,
+			     const struct tas_pair *pair)
 {
-	const struct homad_tcp_listener *l;
-
-	while ((l = __atomic_load_n(at, __ATOMIC_ACQUIRE)) &&
-	       (HOMA_READ_ONCE(l->ended) ||
-		closeness(&l->l, place->local) != place->closeness))
-		at = &l->next_here;
-	return l;
-}
-
-/* Finds the place of @pair's local end; returns the first listener there, or NULL. */
-static const struct homad_tcp_listener *
-first_at(const struct homad_steering *steering, const struct tas_pair *pair,
-	 struct place *place)
-{
-	struct homad_tcp_listener *const *head =
-		&steering->listeners[pair->local_port];
 	const struct homad_tcp_listener *l =
-		__atomic_load_n(head, __ATOMIC_ACQUIRE);
+		__atomic_load_n(&steering->listeners[pair->local_port],
+				__ATOMIC_ACQUIRE);
+	struct place place = { 0 };
 
-	*place = (struct place){ .local = pair->local };
-	for (; l; l = __atomic_load_n(&l->next_here, __ATOMIC_ACQUIRE))
-		if (!HOMA_READ_ONCE(l->ended))
-			place->closeness =
-				homa_max_u32(place->closeness,
-					     closeness(&l->l, pair->local));
-	return place->closeness ? next_at(head, place) : NULL;
+	for (; l; l = __atomic_load_n(&l->next_here, __ATOMIC_ACQUIRE)) {
+		u32 close = HOMA_READ_ONCE(l->ended) ?
+				    0 :
+				    closeness(&l->l, pair->local);
+
+		if (!close || close < place.closeness)
+			continue;
+		if (close > place.closeness)
+			place = (struct place){ .closeness = close };
+		place.num++;
+		place.instances |= 1u << l->tcp->index;
+	}
+	return place;
 }
 
 bool homad_steering_listens(const struct homad_steering *steering,
 			    const struct tas_pair *pair)
 {
-	struct place place;
-
-	return first_at(steering, pair, &place) != NULL;
+	return place_of(steering, pair).num;
 }
 
 u32 homad_steering_listening(const struct homad_steering *steering,
 			     const struct tas_pair *pair)
 {
-	struct place place;
-	const struct homad_tcp_listener *l = first_at(steering, pair, &place);
-	u32 bits = 0;
-
-	for (; l; l = next_at(&l->next_here, &place))
-		bits |= 1u << l->tcp->index;
-	return bits;
+	return place_of(steering, pair).instances;
 }
 
 /* Returns the listener that gets the connection, whose SYN was sent on this host; or NULL. */
 static const struct homad_tcp_listener *
 listener_for(const struct homad_steering *steering, const struct tas_pair *pair)
 {
-	struct place place;
-	const struct homad_tcp_listener *first = first_at(steering, pair, &place),
-					*l;
-	u32 num = 0, skip;
+	const struct place place = place_of(steering, pair);
+	const struct homad_tcp_listener *l, *last = NULL;
+	u32 skip = place.num > 1 ?
+			   homad_steering_hash(steering, pair) % place.num :
+			   0;
 
-	for (l = first; l; l = next_at(&l->next_here, &place))
-		num++;
-	if (num < 2)
-		return first;
-	skip = homad_steering_hash(steering, pair) % num;
-	for (l = first; skip--; l = first) {
-		first = next_at(&l->next_here, &place);
-		/* One has ended meanwhile. */
-		if (!first)
+	if (!place.num)
+		return NULL;
+	l = __atomic_load_n(&steering->listeners[pair->local_port],
+			    __ATOMIC_ACQUIRE);
+	for (; l; l = __atomic_load_n(&l->next_here, __ATOMIC_ACQUIRE)) {
+		if (HOMA_READ_ONCE(l->ended) ||
+		    closeness(&l->l, pair->local) != place.closeness)
+			continue;
+		last = l;
+		if (!skip--)
 			break;
 	}
-	return l;
+	/* It is the last one if some have ended meanwhile. */
+	return last;
 }
 
 bool homad_steering_room(const struct homad_thread *t)
