@@ -21,6 +21,7 @@ from test_cores import dedicated
 from test_cores_tcp import (
     BYTES,
     CLIENT,
+    EXCHANGE,
     RESTLESS,
     RULE,
     STREAMS,
@@ -42,8 +43,10 @@ KINDS = "syn,handshake,closed,inject,icmp"
 COUNT = int(os.environ.get("STRANGERS") or 20_000)
 # Has connections to the ports of its arguments, says their own ports, and exchanges bytes over them until it is told
 # to end by SIGUSR1: all that comes back is right, and nothing takes longer than a minute.
-GOING = """
-import hashlib, signal, socket, sys
+GOING = (
+    EXCHANGE
+    + """
+import signal
 over = []
 signal.signal(signal.SIGUSR1, lambda *_: over.append(1))
 to, ports = sys.argv[1], list(map(int, sys.argv[2:]))
@@ -51,21 +54,13 @@ ends = [socket.create_connection((to, port), timeout=60) for port in ports for _
 print(",".join(str(end.getsockname()[1]) for end in ends), flush=True)
 turns = 0
 while not over:
-    data = [hashlib.sha256(b"%d %d" % (turns, i)).digest() * 100 for i in range(len(ends))]
-    for end, piece in zip(ends, data):
-        end.sendall(piece)
-    for end, piece in zip(ends, data):
-        got = b""
-        while len(got) < len(piece):
-            more = end.recv(len(piece) - len(got))
-            assert more, "the end came early"
-            got += more
-        assert got == piece, "wrong bytes"
+    exchange(ends, turns, 100)
     turns += 1
 for end in ends:
     end.close()
 print("right", turns, flush=True)
 """
+)
 
 
 @contextmanager

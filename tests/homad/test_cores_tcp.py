@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from homad import Host, needs_homad, needs_root
+from homad import Host, Process, needs_homad, needs_root
 from netns import eventually
 from ops_tools import snapshot
 from test_cores import dedicated, serves_two_ways
@@ -30,13 +30,11 @@ RULE = {"listen": [5000, 5999], "connect": [5000, 5999]}
 RESTLESS = {"scale": True, "scale_busy": 0.9, "scale_idle": 0.95, "scale_ms": 10}
 STREAMS = 16
 BYTES = 200_000
-# Sends pieces over many connections in turn, and checks what comes back.
-CLIENT = """
+# Sends a piece over each of many connections, and checks what comes back.
+EXCHANGE = """
 import hashlib, socket, sys
-to, port, streams, size = sys.argv[1], *map(int, sys.argv[2:])
-ends = [socket.create_connection((to, port)) for _ in range(streams)]
-for turn in range(size // 10000):
-    data = [hashlib.sha256(b"%d %d" % (turn, i)).digest() * 313 for i in range(streams)]
+def exchange(ends, turn, digests):
+    data = [hashlib.sha256(b"%d %d" % (turn, i)).digest() * digests for i in range(len(ends))]
     for end, piece in zip(ends, data):
         end.sendall(piece)
     for end, piece in zip(ends, data):
@@ -45,11 +43,20 @@ for turn in range(size // 10000):
             more = end.recv(len(piece) - len(got))
             assert more, "the end came early"
             got += more
-        assert got == piece
+        assert got == piece, "wrong bytes"
+"""
+CLIENT = (
+    EXCHANGE
+    + """
+to, port, streams, size = sys.argv[1], *map(int, sys.argv[2:])
+ends = [socket.create_connection((to, port)) for _ in range(streams)]
+for turn in range(size // 10000):
+    exchange(ends, turn, 313)
 for end in ends:
     end.close()
 print("right", flush=True)
 """
+)
 
 
 def by_homad(*argv: object) -> list[str]:
@@ -268,6 +275,21 @@ signal.pause()
 """
 
 
+def parts_of(a: Host, b: Host, where: str, sharers: list[Process], count: int) -> list[int]:
+    """How many of `count` connections, opened within the host or outside, each program that listens has got."""
+    host, way = (a, by_homad) if where == "within" else (b, by_kernel)
+    client = host.start(way(sys.executable, "-c", MANY, a.v4, 5000, count))
+    assert client.line(200) == "open"
+    # Connections within the host are open when the client knows of them; others a moment later.
+    eventually(lambda: snapshot(a.homad)["tcp"]["connections"] >= count)
+    parts = []
+    for one in sharers:
+        one.send_signal(signal.SIGUSR1)
+        parts.append(int(one.line(60)))
+    client.stop()
+    return parts
+
+
 @pytest.mark.parametrize("where", ["within", "outside"])
 def test_programs__that_share_a_port_get_equal_parts(where: str) -> None:
     """Two of them are at home at one thread, and one at the other."""
@@ -278,18 +300,10 @@ def test_programs__that_share_a_port_get_equal_parts(where: str) -> None:
             sharers.append(a.start(by_homad(sys.executable, "-c", SHARER, 5000)))
             assert sharers[-1].line() == "ready"
         assert sorted(app["thread"] for app in apps_of(a)) == [0, 0, 1]
-        host, way = (a, by_homad) if where == "within" else (b, by_kernel)
-        client = host.start(way(sys.executable, "-c", MANY, a.v4, 5000, count))
-        assert client.line(200) == "open"
-        # Connections within the host are open when the client knows of them; others a moment later.
-        eventually(lambda: snapshot(a.homad)["tcp"]["connections"] >= count)
-        parts = []
-        for one in sharers:
-            one.send_signal(signal.SIGUSR1)
-            parts.append(int(one.line(60)))
+        parts = parts_of(a, b, where, sharers, count)
         assert sum(parts) == count, parts
         assert min(parts) > 90 and max(parts) < 172, parts
-        for one in [*sharers, client]:
+        for one in sharers:
             one.stop()
 
 
@@ -304,16 +318,9 @@ def test_programs__at_an_address_go_before_those_at_all(where: str) -> None:
             sharers.append(a.start(by_homad(sys.executable, "-c", SHARER, 5000, *at)))
             assert sharers[-1].line() == "ready"
         assert sorted(app["thread"] for app in apps_of(a)) == [0, 1]
-        host, way = (a, by_homad) if where == "within" else (b, by_kernel)
-        client = host.start(way(sys.executable, "-c", MANY, a.v4, 5000, count))
-        assert client.line(60) == "open"
-        eventually(lambda: snapshot(a.homad)["tcp"]["connections"] >= count)
-        parts = []
-        for one in sharers:
-            one.send_signal(signal.SIGUSR1)
-            parts.append(int(one.line(60)))
+        parts = parts_of(a, b, where, sharers, count)
         assert parts == [0, count]
-        for one in [*sharers, client]:
+        for one in sharers:
             one.stop()
 
 
