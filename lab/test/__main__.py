@@ -10,7 +10,7 @@ import time
 
 from lab.errors import LabError
 from lab.targets import ratchet
-from lab.test import builds, interop, namespaces, needs, pkt, process, suites
+from lab.test import builds, durations, interop, namespaces, needs, pkt, process, suites
 from lab.test.context import Context, Tally
 from lab.test.stages import CBMC, HW, INTEROP, STAGES, Stage
 from lab.vm.kernels import NAMES as VM_KERNELS
@@ -33,6 +33,8 @@ def main(arguments: list[str]) -> int:
         vm_kernels=args.vm_kernels,
         record_counts=args.record_counts,
         again=args.again,
+        slowest=args.slowest,
+        long=args.long,
     )
     try:
         if args.list:
@@ -160,6 +162,19 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help="count instructions and write those that sank to tests/counts/ratchet.toml, or all",
     )
     parser.add_argument(
+        "--long",
+        action="store_true",
+        help="also the long cases of the stages that pytest runs (before a release); those of stage vm "
+        "are asked for by --vm-all",
+    )
+    parser.add_argument(
+        "--slowest",
+        type=int,
+        default=0,
+        metavar="N",
+        help="after each stage name its N slowest files and tests of pytest, with their time",
+    )
+    parser.add_argument(
         "--again",
         action="store_true",
         help="run a few tests of pytest that failed once more, and name those that then pass",
@@ -223,7 +238,8 @@ def _plan(context: Context, only: list[str]) -> list[tuple[Stage, list[str]]]:
 def _run(context: Context, plan: list[tuple[Stage, list[str]]]) -> int:
     total = Tally()
     for stage, names in plan:
-        begun = time.monotonic()
+        begun, used = time.monotonic(), _used()
+        begun_at = time.time()
         print(f"{stage.name:<12}", end="", flush=True)
         try:
             tally = stage.run(context, names)
@@ -234,7 +250,9 @@ def _run(context: Context, plan: list[tuple[Stage, list[str]]]) -> int:
             else:
                 tally.fail(f"{stage.name}: its build failed", str(error))
         process.kill_all()
-        _show(tally, time.monotonic() - begun)
+        _show(tally, time.monotonic() - begun, _used() - used)
+        for line in durations.slowest(context.logs, begun_at, context.slowest):
+            print(f"    {line}")
         total.add(tally)
     if total.unsteady:
         print(f"unsteady: {len(total.unsteady)} tests failed and passed when they were run again")
@@ -245,13 +263,19 @@ def _run(context: Context, plan: list[tuple[Stage, list[str]]]) -> int:
     return 1 if total.failed or not total.passed else 0
 
 
-def _show(tally: Tally, seconds: float) -> None:
+def _used() -> float:
+    """Processor time of all children that have ended so far, in s."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _show(tally: Tally, seconds: float, used: float) -> None:
     counts = f"{tally.passed} passed"
     if tally.failed:
         counts += f", {tally.failed} FAILED"
     if tally.skipped:
         counts += f", {tally.skipped} skipped"
-    print(f"{counts:<40}{seconds:8.1f} s")
+    print(f"{counts:<40}{seconds:8.1f} s {used:8.1f} s of processors")
     for note in [*tally.notes, *(f"unsteady {line}" for line in tally.unsteady)]:
         print(f"    {note}")
     for failure in tally.failures:

@@ -51,7 +51,11 @@ def run(context: Context, build_name: str, suite: str, names: list[str]) -> Tall
         [*command, *chosen],
         context.log(f"{suite}-{build_name}"),
         cwd=ROOT,
-        env={"CMOCKA_MESSAGE_OUTPUT": "TAP", **builds.BUILDS[build_name].env},
+        env={
+            "CMOCKA_MESSAGE_OUTPUT": "TAP",
+            "HOMA_TEST_LONG": str(int(context.long)),
+            **builds.BUILDS[build_name].env,
+        },
         timeout=TIMEOUT,
         verbose=context.verbose,
     )

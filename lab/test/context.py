@@ -68,6 +68,8 @@ class Context:
         vm_kernels: Sequence[str] = (),
         record_counts: str = "",
         again: bool = False,
+        slowest: int = 0,
+        long: bool = False,
     ) -> None:
         self.verbose = verbose
         self.vm_debug = vm_debug
@@ -77,6 +79,8 @@ class Context:
         self.vm_kernels = vm_kernels
         self.record_counts = record_counts
         self.again = again
+        self.slowest = slowest
+        self.long = long
         self.wanted = wanted
         self.builds = Path(f"{os.environ.get('HOMA_BUILD') or ROOT / 'build'}-test").resolve()
         self.prefix = f"hmt{os.getpid()}"

@@ -17,9 +17,14 @@ T = TypeVar("T")
 # What goes on at a time: of what computes, and of what waits for packets, clocks and daemons
 # for most of its time.
 PARALLEL = 2
-WAITING = 3
+WAITING = 5
+# Each of these lanes runs so many parts of a stage one after the other, whichever is next, so that
+# all lanes end at about the same time.
+PARTS_OF_A_LANE = 3
 # Only ends what hangs: a kernel's headers take minutes while other programs use the processors.
 PURITY_SECONDS = 1800
+# The mark of tests that run before a release; tests/vm chooses its own.
+NOT_LONG = ("-m", "not long")
 # A line of this beginning in what pytest prints is shown below the stage's counts.
 NOTE = "homa-note: "
 
@@ -68,6 +73,7 @@ def pytest(
         "HOMA_TEST_PREFIX": context.prefix,
         "PYTHONPATH": str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
+        "HOMA_TEST_LONG": str(int(context.long)),
         **(env or {}),
     }
 
@@ -84,6 +90,8 @@ def pytest(
         return status, again.cases(report)
 
     chosen = ["-k", " or ".join(names)] if names else []
+    if not context.long and folder != "vm":
+        chosen += NOT_LONG
     what = [*map(str, [tests] if files is None else files), *chosen]
     status, found = once(context.logs / f"{label}.xml", what)
     failed = again.worth(found) if context.again and status == 1 else []
@@ -103,20 +111,22 @@ def pytest(
 def homad(context: Context, names: list[str], timeout: float) -> Tally:
     """homad as it is, and what is marked for it once more with homad under ASan and UBSan; most
     of the time is waiting, so some parts go on at a time."""
-    api = ROOT / "tests/homad/test_api.py"
-    others = [[f for f in part if f != api] for part in parts_of("homad", WAITING)]
     builds.ensure(context, "plain")
     sanitized = builds.program(builds.ensure(context, "asan"), "homad")
     env = {"HOMA_HOMAD": str(sanitized), "HOMA_SANITIZED": "1", **builds.BUILDS["asan"].env}
+    parts = parts_of("homad", WAITING * PARTS_OF_A_LANE)
     run = partial(pytest, context, "homad", names, timeout, part=True)
-    jobs = [partial(run, f"homad-{i}", files=some) for i, some in enumerate(others)]
-    jobs.append(partial(run, "homad-api", files=[api], part=bool(names)))
+    jobs = [partial(run, f"homad-{i}", files=some) for i, some in enumerate(parts)]
     if sanitized:
-        jobs.insert(1, partial(run, "homad-asan", env, part=bool(names)))
+        with_asan = parts_of("homad", WAITING)
+        jobs = [
+            *(partial(run, f"homad-asan-{i}", env, some) for i, some in enumerate(with_asan)),
+            *jobs,
+        ]
     tally = Tally()
     for job, result in zip(jobs, together(jobs, WAITING), strict=True):
         for failure in result.failures:
-            failure.name += " (asan)" if "homad-asan" in job.args else ""
+            failure.name += " (asan)" if env in job.args else ""
         tally.add(result)
     none_is_wrong(tally, "homad")
     if not sanitized:
@@ -125,17 +135,17 @@ def homad(context: Context, names: list[str], timeout: float) -> Tally:
 
 
 def in_parts(
-    context: Context, folder: str, names: list[str], timeout: float, parts: int = PARALLEL
+    context: Context, folder: str, names: list[str], timeout: float, lanes: int = PARALLEL
 ) -> Tally:
-    """pytest over tests/`folder`, in `parts` of its files that go on side by side: much of the
-    time is waiting or one processor's."""
+    """pytest over tests/`folder`, in parts of its files of which `lanes` go on side by side: much
+    of the time is waiting or one processor's."""
     builds.ensure(context, "plain")
     jobs = [
         partial(pytest, context, folder, names, timeout, f"{folder}-{i}", files=some, part=True)
-        for i, some in enumerate(parts_of(folder, parts))
+        for i, some in enumerate(parts_of(folder, lanes * PARTS_OF_A_LANE))
     ]
     tally = Tally()
-    for result in together(jobs, parts):
+    for result in together(jobs, lanes):
         tally.add(result)
     return none_is_wrong(tally, folder)
 

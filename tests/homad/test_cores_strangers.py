@@ -40,7 +40,10 @@ pytestmark = [
 STRANGER = str(Path(__file__).parent / "stranger.py")
 PORTS = (5000, 5001)
 KINDS = "syn,handshake,closed,inject,icmp"
-COUNT = int(os.environ.get("STRANGERS") or 20_000)
+# Before a release (./homa test --long) there are more packets and more turns.
+LONG = os.environ.get("HOMA_TEST_LONG") == "1"
+COUNT = 20_000 if LONG else 4_000
+TURNS = 5 if LONG else 2
 # Has connections to the ports of its arguments, says their own ports, and exchanges bytes over them until it is told
 # to end by SIGUSR1: all that comes back is right, and nothing takes longer than a minute.
 GOING = (
@@ -126,7 +129,9 @@ def test_strangers__do_no_harm(threads: dict[str, object]) -> None:
             one.send_signal(signal.SIGUSR1)
             assert (one.line(100) or "").startswith("right"), one.wait(10)
         assert a.homad.rss() < before + 4_000, (before, a.homad.rss())
-        is_quiet(a)
+        # Half-open connections end after a minute, when their SYN-ACKs have all been sent.
+        if LONG or threads is not RESTLESS:
+            is_quiet(a)
 
 
 @pytest.mark.parametrize("back", [by_homad, by_kernel])
@@ -134,7 +139,7 @@ def test_homad__is_killed_while_instances_move(back: object) -> None:
     """Programs hear of it, and those of the next homad are served."""
     with dedicated(RESTLESS, tcp_rule=[RULE]) as (a, b):
         chance = random.Random(1)
-        for turn in range(5):
+        for turn in range(TURNS):
             servers = [a.start(by_homad(sys.executable, "-c", PATIENT, port)) for port in PORTS]
             for one in servers:
                 assert one.line() == "ready", turn

@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 
 from lab.test import __main__ as runner
-from lab.test import again, builds, compiled, namespaces, needs, process, python_tests, tap
+from lab.test import (
+    again,
+    builds,
+    compiled,
+    durations,
+    namespaces,
+    needs,
+    process,
+    python_tests,
+    tap,
+)
 from lab.test.context import ROOT, Context, Tally
 from lab.test.stages import STAGES, Stage
 
@@ -279,7 +289,8 @@ def test_in_parts__runs_every_file_once(
     tally = python_tests.in_parts(context, "some", [], 600)
     assert (tally.passed, tally.failed) == (files - 1, 1)
     assert tally.failures[0].name.endswith("test_0.test_0")
-    assert len(list(context.logs.glob("some-*.xml"))) == min(files, 2)
+    most = python_tests.PARALLEL * python_tests.PARTS_OF_A_LANE
+    assert len(list(context.logs.glob("some-*.xml"))) == min(files, most)
 
 
 @pytest.mark.parametrize(("name", "result"), [("test_1", (1, 0)), ("test_9", (0, 1))])
@@ -296,6 +307,35 @@ def test_in_parts__a_test_by_name_is_in_one(
     monkeypatch.setattr(python_tests.builds, "ensure", lambda _context, _name: tmp_path)
     tally = python_tests.in_parts(Context(False, []), "some", [name], 600)
     assert (tally.passed, tally.failed) == result
+
+
+LONG_AND_SHORT = """
+import os, pytest, time
+@pytest.mark.long
+def test_long(): time.sleep(0.05)
+def test_short(): assert os.environ["HOMA_TEST_LONG"] == "{long}"
+"""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnknownMarkWarning")
+@pytest.mark.parametrize("long", [False, True])
+def test_long__only_if_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool
+) -> None:
+    """And the slowest file and the slowest test are named, the slowest first."""
+    folder = tmp_path / "tests/some"
+    folder.mkdir(parents=True)
+    (folder / "test_it.py").write_text(LONG_AND_SHORT.format(long=int(long)))
+    monkeypatch.setenv("HOMA_BUILD", str(tmp_path / "build"))
+    monkeypatch.setattr(python_tests, "ROOT", tmp_path)
+    monkeypatch.setattr(python_tests.builds, "ensure", lambda _context, _name: tmp_path)
+    context = Context(False, [], long=long)
+    assert python_tests.pytest(context, "some", [], 60).passed == 1 + long
+    assert durations.slowest(context.logs, 0, 0) == []
+    lines = durations.slowest(context.logs, 0, 9)
+    assert lines[0].endswith(" s  some tests.some.test_it") and len(lines) == 2 + long
+    assert ("test_long" in lines[1]) == long
+    assert durations.slowest(context.logs, time.time() + 60, 9) == []
 
 
 def test_names__are_known_without_a_build(
