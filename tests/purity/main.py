@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -36,6 +38,9 @@ import unused  # noqa: E402
 from source import Skip, Tree  # noqa: E402
 
 Check = Callable[[Tree], list[str]]
+# Checks at a time, each in a process of its own.
+PARALLEL = 2
+_todo: list[Callable[[], list[str]]] = []
 
 
 def checks() -> dict[str, Check]:
@@ -102,19 +107,28 @@ def main() -> int:
     if args.names:
         todo = {k: v for k, v in todo.items() if any(n in k for n in args.names)}
     print(f"1..{len(todo)}")
+    # The children that fork() makes know what is to do; only a number goes to them.
+    _todo.extend(todo.values())
     failed = 0
-    for number, (name, check) in enumerate(todo.items(), 1):
-        try:
-            problems = check()
-        except Skip as reason:
-            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-            continue
-        if problems:
-            failed += 1
-        print(f"{'not ok' if problems else 'ok'} {number} - {name}", flush=True)
-        for line in "\n".join(problems).splitlines():
-            print(f"# {line}", flush=True)
+    with ProcessPoolExecutor(PARALLEL, get_context("fork")) as pool:
+        outcomes = pool.map(_check, range(len(todo)))
+        for number, (name, outcome) in enumerate(zip(todo, outcomes, strict=True), 1):
+            if isinstance(outcome, str):
+                print(f"ok {number} - {name} # SKIP {outcome}", flush=True)
+                continue
+            failed += bool(outcome)
+            print(f"{'not ok' if outcome else 'ok'} {number} - {name}", flush=True)
+            for line in "\n".join(outcome).splitlines():
+                print(f"# {line}", flush=True)
     return 1 if failed or not todo else 0
+
+
+def _check(number: int) -> list[str] | str:
+    """Problems that a check finds, or why it cannot be made here."""
+    try:
+        return _todo[number]()
+    except Skip as reason:
+        return str(reason)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,8 @@ def test_script__that_does_not_end_is_ended(kernel: Kernel) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("crashes", [2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("crashes", [2, 3])
 def test_crash_before_our_first_program__boots_again(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch, crashes: int
 ) -> None:
@@ -178,6 +179,7 @@ def command(kernel: Kernel, folder: Path, *words: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_command__says_what_it_says_at_once_and_leaves_nothing(
     kernel: Kernel, tmp_path: Path
 ) -> None:

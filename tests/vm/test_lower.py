@@ -12,7 +12,7 @@ from lab.vm import Options
 __all__ = ["tap"]
 
 
-@pytest.mark.ends
+@pytest.mark.oldest
 def test_lower__devices_above_one_share_its_link(guest: RunGuest, tap: Tap) -> None:
     """On counted instructions: what two clients get in some time depends on nothing else."""
     counted = Options(icount=True, netdevs=("hubport,hubid=0",), load=("bonding", "macvlan", "vrf"))

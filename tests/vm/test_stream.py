@@ -19,6 +19,7 @@ __all__ = ["tap"]
 
 
 @pytest.mark.debug
+@pytest.mark.oldest
 def test_stream__sockets_hosts_and_liars(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
     quick = "QUICK=1;" if kernel.is_debug and os.environ.get("HOMA_VM_DEBUG") == "0" else ""
     script = f"{quick} . /t/stream.sh"
