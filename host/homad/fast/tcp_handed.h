@@ -50,12 +50,14 @@ struct homad_handed {
  * @port: index of the port that it came in by.
  * @asked: which instances have been asked about it, see tcp_steer.c.
  * @from: index of the instance that sent it, if it stays within this host.
+ * @missed: a bit for each instance whose listener had ended when the segment, which begins a
+ *	connection, got there. None of them gets it again.
  * @outside: it came from a device. Such segments leave room for the longest one of this host, so
  *	that strangers who send many of them do not stop what programs of this host send each other.
  */
 struct homad_handing {
 	u32 port, asked;
-	u16 from;
+	u16 from, missed;
 	bool outside;
 };
 

@@ -12,6 +12,9 @@
  * finds them at once. Each instance is asked once, so a stranger's segment costs a bounded number
  * of copies.
  *
+ * A listener may end while a SYN for it lies in a ring. Then those that listen still are looked for
+ * anew, without the instances where that has happened to this SYN.
+ *
  * No thread waits for another one, and no lock is taken. An instance may move while its segments
  * are under way: they lie in its rings.
  */
@@ -75,22 +78,30 @@ static void give(struct homad_thread *t, u32 index,
 	take_in(t, with, pkt);
 }
 
+/* Returns the ends of the segment, whose header has both ports. */
+static struct tas_pair ends_of(const struct nic_rx *pkt)
+{
+	struct tas_pair pair = {
+		.remote_port = homa_get_be16(pkt->data),
+		.local_port = homa_get_be16((const u8 *)pkt->data + 2),
+	};
+
+	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
+	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
+	return pair;
+}
+
 /* Asks one after the other the instances that have the port; see above. */
 HOMA_RARE static void ask(struct homad_thread *t,
 			  const struct homad_handing *with,
 			  const struct nic_rx *pkt)
 {
 	const struct homad_steering *steering = t->steering;
-	struct tas_pair pair = {
-		.remote_port = homa_get_be16(pkt->data),
-		.local_port = homa_get_be16((const u8 *)pkt->data + 2),
-	};
+	const struct tas_pair pair = ends_of(pkt);
 	u32 claims = __atomic_load_n(&steering->claims[pair.local_port],
 				     __ATOMIC_ACQUIRE);
 	u32 left, index, hash, asked = with->asked;
 
-	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
-	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
 	hash = homad_steering_hash(steering, &pair);
 	while ((left = claims & ~asked)) {
 		index = homad_steering_choose(steering, pair.local_port, left,
@@ -156,6 +167,36 @@ int homad_tcp_steer(struct homad_thread *t, struct homad_port *port, int n)
 	return homa;
 }
 
+static bool opens(const struct nic_rx *pkt)
+{
+	return pkt->len > HOMAD_TCP_FLAGS_AT &&
+	       (((const u8 *)pkt->data)[HOMAD_TCP_FLAGS_AT] &
+		(TAS_SYN | TAS_ACK | TAS_RST)) == TAS_SYN;
+}
+
+/* The current instance was to take this SYN, but its listener has ended. Gives it to another one
+ * that listens; false: there is none, or nothing of that is so. */
+static bool give_on(struct homad_thread *t, struct homad_handing with,
+		    const struct nic_rx *pkt)
+{
+	const struct homad_steering *steering = t->steering;
+	struct tas_engine *engine = engine_for(t->tcp, &with);
+	const struct tas_pair pair = ends_of(pkt);
+	u32 left;
+
+	if (likely(tas_listens(engine, &pair) || tas_knows(engine, &pair)))
+		return false;
+	with.missed |= (u16)(1u << t->tcp->index);
+	left = homad_steering_listening(steering, &pair) & ~(u32)with.missed;
+	if (!left)
+		return false;
+	give(t,
+	     homad_steering_choose(steering, pair.local_port, left,
+				   homad_steering_hash(steering, &pair)),
+	     &with, pkt);
+	return true;
+}
+
 /* Takes in as many segments of one ring to the thread's current instance as of one port. */
 static int take(struct homad_thread *t, struct homad_handed *h)
 {
@@ -165,10 +206,10 @@ static int take(struct homad_thread *t, struct homad_handed *h)
 	int n = 0;
 
 	while (n < TURN && (pkt = homad_handed_first(h, &with))) {
-		if (likely(with.asked == HOMAD_HANDED_FINAL))
-			take_in(t, &with, pkt);
-		else
+		if (unlikely(with.asked != HOMAD_HANDED_FINAL))
 			ask(t, &with, pkt);
+		else if (likely(!opens(pkt)) || !give_on(t, with, pkt))
+			take_in(t, &with, pkt);
 		homad_tcp_enter(t, tcp);
 		homad_handed_drop(h);
 		n++;
