@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """TCP in a homad of several threads under attack: strangers flood the ports of two instances and guess at
-connections, and homad is killed while instances move between threads."""
+connections, and programs and homad itself are killed while instances move between threads."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from test_cores_tcp import (
     RESTLESS,
     RULE,
     STREAMS,
+    apps_of,
     by_homad,
     by_kernel,
     of_threads,
@@ -159,3 +160,32 @@ def test_homad__is_killed_while_instances_move(back: object) -> None:
         done = b.run(back(sys.executable, "-c", CLIENT, a.v4, 5000, STREAMS, BYTES), timeout=100)  # type: ignore[operator]
         assert done.stdout.strip() == "right", done
         servers[0].stop()
+
+
+def test_programs__are_killed_while_instances_move() -> None:
+    """At any moment of their lives, also while homad gets memory for them. Nothing of them stays, and others go on."""
+    with dedicated(RESTLESS, tcp_rule=[RULE]) as (a, b):
+        stays = a.start(by_homad(sys.executable, "-c", PATIENT, 5000))
+        assert stays.line() == "ready"
+        going = b.start(by_kernel(sys.executable, "-c", GOING, a.v4, 5000))
+        assert going.line(60)
+        before = a.homad.resources()
+        chance = random.Random(2)
+        for turn in range(int(os.environ.get("KILLS") or 8)):
+            dies = a.start(by_homad(sys.executable, "-c", PATIENT, 5001))
+            within = a.start(by_homad(sys.executable, "-c", GOING, a.v4, 5000, 5000))
+            if chance.random() < 0.7:
+                assert dies.line(60) == "ready", turn
+                client = b.start(by_kernel(sys.executable, "-c", GOING, a.v4, 5001))
+                assert client.line(60) and within.line(60)
+            time.sleep(chance.random() / 10)
+            for one in (dies, within):
+                one.send_signal(signal.SIGKILL)
+                one.wait(60)
+        going.send_signal(signal.SIGUSR1)
+        assert (going.line(100) or "").startswith("right"), going.wait(10)
+        eventually(lambda: len(apps_of(a)) == 1, 60)
+        a.homad.await_resources(before, 60)
+        is_quiet(a)
+        assert a.homad.log().count("fast path changed its cores") > 4
+        stays.stop()

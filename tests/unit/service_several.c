@@ -124,6 +124,36 @@ static void several__home_is_the_instance(void **state)
 	several_free(s);
 }
 
+/* An attachment has ended and the slow path does not know it yet, when the attachment's instance
+ * moves: what is asked about its streams is asked where the instance is now. The thread that was
+ * its home would work on an instance that another thread runs. */
+static void several__ended_attachment_is_asked_about(void **state)
+{
+	struct several *s = several_new();
+	struct homad *d = &s->bed->d;
+	struct side *side;
+	struct homad_streams streams = { .tcp = d->steering->tcp[1] };
+	struct homad_streams_back back = { .streams = &streams };
+
+	(void)state;
+	homad_scale_to(d, 2);
+	side = attach(d);
+	streams.app = &side->app;
+	assert_int_equal(homad_bring_home(d, &side->app, streams.tcp), 0);
+	homad_session_close(d->threads[1], &side->app);
+	while (side->app.phase != HOMAD_APP_DEAD)
+		rounds(s);
+	homad_scale_to(d, 1);
+	assert_ptr_equal(streams.tcp->thread, d->threads[0]);
+	assert_int_equal(homad_streams_call(&streams, homad_streams_backed, &back),
+			 0);
+	assert_null(d->threads[1]->tcp);
+	assert_ptr_equal(d->threads[0]->tcp, streams.tcp);
+	d->dead = NULL;
+	detach_closed(side);
+	several_free(s);
+}
+
 /* ---- segments ---- */
 
 static void hand(struct several *s, u32 thread, u16 from)
@@ -283,6 +313,7 @@ int main(void)
 		cmocka_unit_test(several__attachments_beside_those_with_streams),
 		cmocka_unit_test(several__attachment_that_cannot_move),
 		cmocka_unit_test(several__home_is_the_instance),
+		cmocka_unit_test(several__ended_attachment_is_asked_about),
 		cmocka_unit_test(several__ring_has_the_turn_of_a_port),
 		cmocka_unit_test(several__what_was_handed_comes_first),
 		cmocka_unit_test(several__nothing_is_lost_within_the_host),

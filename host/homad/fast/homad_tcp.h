@@ -133,7 +133,8 @@ struct homad_tcp {
 	u8 joined[HOMAD_TCP_BATCH][HOMAD_TCP_MTU];
 };
 
-/* Makes @tcp, which @t runs, the instance that @t works on. */
+/* Makes @tcp, which @t runs, the instance that @t works on. Who asks from another thread does so by
+ * homad_streams_call(), or looks at homad_tcp.thread. */
 static inline void homad_tcp_enter(struct homad_thread *t, struct homad_tcp *tcp)
 {
 	t->tcp = tcp;

@@ -13,6 +13,7 @@
 #include "homad_tcp.h"
 #include "stream_grow.h"
 #include "streams.h"
+#include "tcp_homes.h"
 #include "tcp_slow.h"
 #include "tcp_stream.h"
 
@@ -145,7 +146,8 @@ static void done(struct homad *d, struct homad_work *work)
 		homad_attach(d)->memory_grown += !g->rc;
 	if (!a->over) {
 		watch(d, g->app->streams);
-		homad_call(g->app->thread, homad_streams_grown, &g->grow);
+		homad_streams_call(g->app->streams, homad_streams_grown,
+				   &g->grow);
 	}
 	homad_work_over(d, g->app);
 	free(g);
@@ -231,7 +233,7 @@ static void cool(struct homad *d, struct homad_streams *s)
 	}
 	g->grow.streams = s;
 	g->back = true;
-	homad_call(s->app->thread, homad_streams_cool, &g->grow);
+	homad_streams_call(s, homad_streams_cool, &g->grow);
 	if (g->grow.num)
 		begin(d, s->app, g);
 	else

@@ -52,6 +52,12 @@ int homad_bring_home(struct homad *d, struct homad_app *app,
 	return from == to ? 0 : homad_move_app(d, app, from, to);
 }
 
+int homad_streams_call(const struct homad_streams *s,
+		       int (*fn)(struct homad_thread *, void *), void *arg)
+{
+	return homad_call(s->tcp->thread, fn, arg);
+}
+
 int homad_tcp_join(struct homad_app *app, struct homad_tcp *tcp)
 {
 	struct homad_tcp *before = app->streams->tcp;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "tcp_homes.h"
 #include "tcp_listener.h"
 #include "tcp_slow.h"
 #include "tcp_steer.h"
@@ -285,7 +286,8 @@ static int begin(struct homad *d, struct homad_client *client,
 	homad_tcp_show_port(d, listener->l.port);
 	if (!listener->loopback)
 		homad_tcp_take_port(d, listener->l.port);
-	rc = homad_call(client->app->thread, homad_listener_begin, listener);
+	rc = homad_streams_call(client->app->streams, homad_listener_begin,
+				listener);
 	if (rc) {
 		give_back(d, listener);
 		return rc;

@@ -6,6 +6,7 @@
  * are counted anew; what is open stays open.
  */
 #include <stdlib.h>
+#include "tcp_homes.h"
 #include "tcp_slow.h"
 
 static struct homad_limit *find(const struct homad_tcp_ports *tcp, u32 rule,
@@ -108,7 +109,8 @@ void homad_policies_change(struct homad *d)
 		if (!change.policy)
 			/* out of memory: the rules of this attachment stay as they were */
 			continue;
-		homad_call(client->app->thread, homad_limits_change, &change);
+		homad_streams_call(client->app->streams, homad_limits_change,
+				   &change);
 		homad_policy_put(change.policy);
 	}
 }

@@ -183,7 +183,7 @@ static int fill_ticket(struct homad *d, struct homad_client *client,
 	sharing.tail = __atomic_load_n(&app->streams->area->command.tail,
 				       __ATOMIC_ACQUIRE);
 	homad_turns_of_rings(app);
-	rc = homad_call(app->thread, homad_ticket_fill, &sharing);
+	rc = homad_streams_call(sharing.s, homad_ticket_fill, &sharing);
 	if (!rc)
 		return 0;
 	free_ticket(client->user, *ticket);
@@ -340,7 +340,7 @@ static u32 memory_of(const struct homad_client *client,
 {
 	u32 i, n = 0;
 
-	homad_call(client->app->thread, homad_ticket_homes, sharing);
+	homad_streams_call(sharing->s, homad_ticket_homes, sharing);
 	for (i = 0; i < sharing->num_homes; i++) {
 		const struct homad_streams *home = sharing->homes[i];
 
@@ -372,7 +372,7 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 	answer.total = share->ticket->num;
 	if (r->bytes & HOMA_CTL_FOR_EXEC)
 		num_fds = memory_of(client, &sharing, fds);
-	rc = homad_call(client->app->thread, homad_ticket_join, &sharing);
+	rc = homad_streams_call(sharing.s, homad_ticket_join, &sharing);
 	if (rc) {
 		while (num_fds)
 			close(fds[--num_fds]);
@@ -422,7 +422,7 @@ static int get_taken_fd(const struct homad_client *client,
 		fd = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
 		return fd < 0 ? -errno : fd;
 	}
-	homad_call(client->app->thread, homad_ticket_homes, sharing);
+	homad_streams_call(sharing->s, homad_ticket_homes, sharing);
 	home = sharing->num_homes ? sharing->homes[0] : NULL;
 	if (!home || homad_attachment(home->app)->user != client->user)
 		return -ENOENT;
@@ -451,7 +451,7 @@ static int take(struct homad *d, struct homad_client *client,
 	}
 	/* What the attachment has let go of before is not what it has. */
 	homad_turns_of_rings(client->app);
-	rc = homad_call(client->app->thread, homad_ticket_take, sharing);
+	rc = homad_streams_call(sharing->s, homad_ticket_take, sharing);
 	if (sharing->hold) {
 		homad_attachment(client->app)->memory -= sizeof(*sharing->hold);
 		homad_settle(client->user, sizeof(*sharing->hold));
@@ -527,7 +527,7 @@ void homad_share_goes_on(const struct homad_app *app)
 					 .ticket = app->streams->joined };
 
 	if (sharing.ticket)
-		homad_call(app->thread, homad_ticket_join, &sharing);
+		homad_streams_call(sharing.s, homad_ticket_join, &sharing);
 }
 
 void homad_shares_stop(struct homad *d)

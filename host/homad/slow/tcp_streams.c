@@ -70,7 +70,7 @@ static void answer(struct homad_app *app, u32 backed)
 	struct homad_streams_back back = { .streams = app->streams,
 					   .backed = backed };
 
-	homad_call(app->thread, homad_streams_backed, &back);
+	homad_streams_call(app->streams, homad_streams_backed, &back);
 	homad_share_goes_on(app);
 }
 
