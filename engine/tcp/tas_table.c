@@ -39,13 +39,14 @@ static struct tas_listener *listener_of(struct tas_engine *engine,
 }
 
 /* Which of the listeners that share the address and port of @first gets the connection: the hash
- * of its ends decides, so all its segments come to the same one. */
+ * of its ends decides, so all its segments come to the same one. The ports of a peer follow each
+ * other, and for some keys the upper bits of their hashes hardly change, so these are mixed. */
 static struct tas_listener *one_of(struct tas_engine *engine,
 				   struct tas_listener *first,
 				   const struct tas_pair *pair)
 {
 	struct homa_list *node, *head = listen_bucket(engine, first->port);
-	u64 hash = tas_hash(engine, pair);
+	u64 hash = homa_hash_mix(tas_hash(engine, pair)) >> 32;
 	u32 num = 0, skip;
 
 	homa_list_for_each(node, head)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* connect(), and segments of somebody who knows addresses and ports. */
+#include "tas_impl.h"
 #include "tcp_bench.h"
 
 /* Somebody's SYN, RST and ACKs for a connection that is being opened, and then the answer. */
@@ -246,6 +247,36 @@ static void opening__listeners_share_a_port(void **state)
 	bench_free(b);
 }
 
+/* A client's ports follow each other, and about half of its connections go to each listener,
+ * whatever the engine's key is. */
+static void opening__ports_that_follow_each_other(void **state)
+{
+	struct bench *b = bench_new(1500);
+	struct tas_listener two = { .port = 80, .reuse = true };
+	struct homa_rng rng;
+	u32 turn, i, num, least = 40;
+
+	(void)state;
+	homa_rng_init(&rng, 7);
+	listen_at(b, 1000);
+	b->listener.reuse = true;
+	assert_int_equal(tas_listen(&b->engine, &two), 0);
+	b->pair.local_port = 80;
+	for (turn = 0; turn < 2000; turn++) {
+		for (i = 0; i < HOMA_ARRAY_SIZE(b->engine.hash_key); i++)
+			b->engine.hash_key[i] = homa_rng_next(&rng);
+		for (i = num = 0; i < 40; i++) {
+			b->pair.remote_port = (u16)(40000 + 2 * i);
+			num += tas_find_listener(&b->engine, &b->pair) == &two;
+		}
+		least = homa_min_u32(least, homa_min_u32(num, 40 - num));
+	}
+	/* By chance a listener has four or fewer once in some five million turns. */
+	assert_in_range(least, 5, 20);
+	tas_unlisten(&b->engine, &two);
+	bench_free(b);
+}
+
 /* Of two listeners one ends while handshakes are under way. Their peers hear nothing: they ask
  * again, and the other listener answers. Who takes the connection for open hears a reset. */
 static void opening__listener_ends_in_a_handshake(void **state)
@@ -354,6 +385,7 @@ int main(void)
 		CASE(connections_spread),
 		CASE(a_share_of_the_half_open),
 		CASE(listeners_share_a_port),
+		CASE(ports_that_follow_each_other),
 		CASE(listener_ends_in_a_handshake),
 		CASE(listener_ends_with_many),
 	};
