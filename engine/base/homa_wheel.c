@@ -8,6 +8,8 @@
 
 HOMA_STATIC_ASSERT(HOMA_WHEEL_SLOTS <= 64, "one bit per slot");
 
+#define HOMA_WHEEL_NONE UINT64_MAX
+
 void homa_wheel_init(struct homa_wheel *wheel, u64 tick_ns, u64 now)
 {
 	int level, i;
@@ -37,30 +39,36 @@ void homa_wheel_del(struct homa_wheel *wheel, struct homa_wheel_node *node)
 	wheel->count--;
 }
 
-/* Returns the first slot of a level that has nodes, as a number that counts on from 0. One
- * slot has some. */
-static u64 homa_wheel_first(const struct homa_wheel *wheel, int level)
+/* Returns the first slot of a level that has nodes, as a number that counts on from 0;
+ * HOMA_WHEEL_NONE: no slot has some. Bits of slots that are empty are cleared on the way. */
+static u64 homa_wheel_first(struct homa_wheel *wheel, int level)
 {
 	u64 begin = wheel->base >> level * HOMA_WHEEL_BITS;
 	u32 turn = begin % HOMA_WHEEL_SLOTS;
-	u64 occupied = wheel->occupied[level];
+	u64 occupied, first;
 
-	if (turn)
-		occupied = occupied >> turn |
-			   occupied << (HOMA_WHEEL_SLOTS - turn);
-	return begin + (u32)homa_ctz64(occupied);
+	while ((occupied = wheel->occupied[level])) {
+		if (turn)
+			occupied = occupied >> turn |
+				   occupied << (HOMA_WHEEL_SLOTS - turn);
+		first = begin + (u32)homa_ctz64(occupied);
+		if (!homa_list_empty(
+			    &wheel->slot[level][first % HOMA_WHEEL_SLOTS]))
+			return first;
+		wheel->occupied[level] &= ~(1ull << first % HOMA_WHEEL_SLOTS);
+	}
+	return HOMA_WHEEL_NONE;
 }
 
 /* Returns the tick at which the next node comes out, and writes the level to *level. The
  * coarse level goes first, because its nodes may belong into the same fine slot. */
-static u64 homa_wheel_due(const struct homa_wheel *wheel, int *level)
+static u64 homa_wheel_due(struct homa_wheel *wheel, int *level)
 {
-	u64 fine = UINT64_MAX, coarse = UINT64_MAX;
+	u64 fine = homa_wheel_first(wheel, 0);
+	u64 coarse = homa_wheel_first(wheel, 1);
 
-	if (wheel->occupied[0])
-		fine = homa_wheel_first(wheel, 0);
-	if (wheel->occupied[1])
-		coarse = homa_wheel_first(wheel, 1) << HOMA_WHEEL_BITS;
+	if (coarse != HOMA_WHEEL_NONE)
+		coarse <<= HOMA_WHEEL_BITS;
 	*level = coarse <= fine;
 	return homa_min_u64(fine, coarse);
 }
@@ -125,7 +133,7 @@ struct homa_wheel_node *homa_wheel_pop(struct homa_wheel *wheel, u64 now)
 	return node;
 }
 
-u64 homa_wheel_next(const struct homa_wheel *wheel)
+u64 homa_wheel_next(struct homa_wheel *wheel)
 {
 	u64 due;
 	int level;

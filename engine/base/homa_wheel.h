@@ -2,12 +2,12 @@
 /*
  * Timer wheel: 64 fine slots of one tick each, 64 coarse ones of 64 ticks, and a
  * bitmap of those in use for each. Adding and removing cost O(1), finding the
- * next deadline two rotations and counts of zeros. A deadline beyond 64 ticks waits
- * in a coarse slot: it comes out when that slot begins, so early, and the caller
- * adds it again, which puts it into a fine one. One beyond the horizon of 64
- * coarse slots waits in the last of them. So a node that waits for T comes out
- * early once, and once more for each horizon in T: with a tick of half a
- * millisecond every two seconds. Nothing is late by more than a tick.
+ * next deadline two rotations and counts of zeros, and one more for each slot that was
+ * emptied by homa_wheel_leave(). A deadline beyond 64 ticks waits in a coarse slot: it
+ * comes out when that slot begins, so early, and the caller adds it again, which puts it
+ * into a fine one. One beyond the horizon of 64 coarse slots waits in the last of them. So
+ * a node that waits for T comes out early once, and once more for each horizon in T: with
+ * a tick of half a millisecond every two seconds. Nothing is late by more than a tick.
  *
  * Guarded by: the owner of the wheel, whose lock is held for all calls and for the nodes in it.
  */
@@ -38,7 +38,9 @@ struct homa_wheel_node {
 
 /**
  * struct homa_wheel - the slots; whoever owns the wheel has a lock for it
- * @occupied: has a word for each level, whose bit i says that slot i is not empty.
+ * @occupied: has a word for each level, whose bit i is set if slot i is not empty. It may
+ *	stay set when homa_wheel_leave() has taken out the last node of the slot; who looks
+ *	for the next node clears it.
  * @base: the first tick that may have nodes. Fine slot i holds the tick from @base to
  *	@base + 63 that is i modulo 64, and the coarse slots hold spans of 64 ticks in
  *	the same way.
@@ -81,6 +83,15 @@ HOMA_HOT void homa_wheel_add(struct homa_wheel *wheel,
 
 /** homa_wheel_del() - stop waiting; harmless if @node does not wait */
 void homa_wheel_del(struct homa_wheel *wheel, struct homa_wheel_node *node);
+/** homa_wheel_leave() - do the same in fewer steps; whoever looks for the next node has more */
+static inline void homa_wheel_leave(struct homa_wheel *wheel,
+				    struct homa_wheel_node *node)
+{
+	if (!homa_wheel_linked(node))
+		return;
+	homa_list_del(&node->list);
+	wheel->count--;
+}
 
 /**
  * homa_wheel_pop() - take out a node whose time has come, or NULL
@@ -98,6 +109,6 @@ struct homa_wheel_node *homa_wheel_pop(struct homa_wheel *wheel, u64 now);
  * At most one tick after the earliest deadline, and before that if something
  * leaves a coarse slot; UINT64_MAX if nothing waits.
  */
-u64 homa_wheel_next(const struct homa_wheel *wheel);
+u64 homa_wheel_next(struct homa_wheel *wheel);
 
 #endif

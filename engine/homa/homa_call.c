@@ -35,9 +35,12 @@ HOMA_RARE static void homa_within(const struct homa_ctx *ctx,
 	rpc->within = units <= 0xffffffff ? (u32)units : 0;
 }
 
-HOMA_HOT int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
-			   struct homa_link *link, const struct homa_send *send,
-			   struct homa_handle *handle, struct homa_rpc **out)
+HOMA_HOT int homa_rpc_send_now(struct homa_ctx *ctx, struct homa_sock *sock,
+			       struct homa_link *link,
+			       const struct homa_addr *dst,
+			       const struct homa_send *send,
+			       struct homa_handle *handle, struct homa_rpc **out,
+			       struct homa_tx_desc *now, bool *sent)
 {
 	struct homa_engine *engine = ctx->engine;
 	struct homa_shard *shard;
@@ -49,11 +52,12 @@ HOMA_HOT int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	u64 id;
 	int err;
 
+	*sent = false;
 	if (!send->length || send->length > HOMA_MAX_WIRE_LENGTH || !send->port)
 		return -HOMA_EINVAL;
 	if (homa_owner_full(engine, sock))
 		return -HOMA_ENOBUFS;
-	peer = homa_peer_to(ctx, link, &send->dst, sock->owner, &err);
+	peer = homa_peer_to(ctx, link, dst, sock->owner, &err);
 	if (!peer)
 		return err;
 	if (send->flags & HOMA_SEND_PRIVATE)
@@ -89,11 +93,24 @@ HOMA_HOT int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	if (out)
 		*out = rpc;
 	homa_life_begin(rpc);
-	homa_out_start(ctx, rpc, send->length, send->available,
-		       HOMA_READ_ONCE(link->derived.rtt_bytes));
+	*sent = homa_out_start_now(ctx, rpc, send->length, send->available,
+				   HOMA_READ_ONCE(link->derived.rtt_bytes), now);
 	homa_unlock(&shard->lock);
 	homa_count(ctx, HOMA_M_requests_sent, 1);
 	return 0;
+}
+
+int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
+		  struct homa_link *link, const struct homa_send *send,
+		  struct homa_handle *handle, struct homa_rpc **out)
+{
+	bool sent;
+	int err = homa_rpc_send_now(ctx, sock, link, &send->dst, send, handle,
+				    out, ctx->tx_now, &sent);
+
+	if (sent)
+		ctx->tx_now = NULL;
+	return err;
 }
 
 /* Notes that the application has answered a request; shard locked. */
@@ -119,9 +136,11 @@ static inline struct homa_rpc *homa_rpc_to_answer(struct homa_shard *shard,
 	return *err ? NULL : rpc;
 }
 
-/* Sends the answer to @rpc, which is in service; shard locked. */
-static HOMA_HOT void homa_rpc_answer(struct homa_ctx *ctx, struct homa_rpc *rpc,
-				     u32 length, u32 available)
+/* Sends the answer to @rpc, which is in service; shard locked. Returns as homa_out_start_now()
+ * does. */
+static HOMA_HOT bool homa_rpc_answer(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				     u32 length, u32 available,
+				     struct homa_tx_desc *now)
 {
 	u32 unsched = HOMA_READ_ONCE(rpc->link->derived.rtt_bytes);
 
@@ -131,8 +150,8 @@ static HOMA_HOT void homa_rpc_answer(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		if (length > unsched)
 			homa_count(ctx, HOMA_M_incast_limited, 1);
 	}
-	homa_out_start(ctx, rpc, length, available, unsched);
 	homa_count(ctx, HOMA_M_replies_sent, 1);
+	return homa_out_start_now(ctx, rpc, length, available, unsched, now);
 }
 
 int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
@@ -151,7 +170,8 @@ int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
 	if (rpc) {
 		if (out)
 			*out = rpc;
-		homa_rpc_answer(ctx, rpc, length, available);
+		if (homa_rpc_answer(ctx, rpc, length, available, ctx->tx_now))
+			ctx->tx_now = NULL;
 	}
 	homa_unlock(&shard->lock);
 	return err;
@@ -182,15 +202,17 @@ bool homa_answer_awaited(const struct homa_rpc *rpc)
 	return rpc->state == HOMA_RPC_IN_SERVICE;
 }
 
-HOMA_HOT void homa_answer_end(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			      u32 length, u32 available)
+HOMA_HOT bool homa_answer_end(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			      u32 length, u32 available, struct homa_tx_desc *now)
 {
 	/* The RPC may be gone as soon as its shard is unlocked. */
 	struct homa_shard *shard = rpc->shard;
+	bool sent = false;
 
 	if (likely(length))
-		homa_rpc_answer(ctx, rpc, length, available);
+		sent = homa_rpc_answer(ctx, rpc, length, available, now);
 	homa_unlock(&shard->lock);
+	return sent;
 }
 
 int homa_rpc_reject(struct homa_ctx *ctx, struct homa_handle handle, u32 error,

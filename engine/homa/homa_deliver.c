@@ -59,7 +59,7 @@ HOMA_HOT void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	rpc->state = HOMA_RPC_IN_SERVICE;
 	rpc->flags |= HOMA_RPC_EXECUTED;
 	homa_busy_over(rpc);
-	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
+	homa_wheel_leave(&rpc->shard->wheel, &rpc->timer);
 	homa_count(ctx, HOMA_M_requests_received, 1);
 }
 

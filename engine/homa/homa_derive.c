@@ -268,17 +268,23 @@ static void homa_rtt_update(struct homa_link *link, u64 now, u32 ns)
 	homa_link_derive(link);
 }
 
-void homa_link_rtt_sample(struct homa_ctx *ctx, struct homa_link *link, u64 ns)
+/* Takes a sample that changes something. */
+static HOMA_RARE void homa_rtt_counts(struct homa_link *link, u64 now, u32 sample)
+{
+	homa_lock(&link->lock);
+	homa_rtt_update(link, now, sample);
+	homa_unlock(&link->lock);
+}
+
+HOMA_HOT void homa_link_rtt_sample(struct homa_ctx *ctx, struct homa_link *link,
+				   u64 ns)
 {
 	u32 sample;
 
 	if (ns > HOMA_RTT_MAX_NS)
 		return;
 	sample = homa_max_u32((u32)ns, 1);
-	if (ctx->now < HOMA_READ_ONCE(link->rtt_epoch_at) &&
-	    sample >= HOMA_READ_ONCE(link->rtt_next_ns))
-		return;
-	homa_lock(&link->lock);
-	homa_rtt_update(link, ctx->now, sample);
-	homa_unlock(&link->lock);
+	if (unlikely(ctx->now >= HOMA_READ_ONCE(link->rtt_epoch_at) ||
+		     sample < HOMA_READ_ONCE(link->rtt_next_ns)))
+		homa_rtt_counts(link, ctx->now, sample);
 }

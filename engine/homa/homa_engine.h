@@ -354,9 +354,18 @@ struct homa_send {
  * max_rpcs or the owner's share is reached), -EDQUOT (the owner has as many peers as he may
  * and all are in use), -ESHUTDOWN (the socket closes).
  */
-HOMA_HOT int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
-			   struct homa_link *link, const struct homa_send *send,
-			   struct homa_handle *handle, struct homa_rpc **rpc);
+int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
+		  struct homa_link *link, const struct homa_send *send,
+		  struct homa_handle *handle, struct homa_rpc **rpc);
+/** homa_rpc_send_now() - does the same for hosts that have it inlined: the server is @dst, not
+ *  @send->dst, and a packet that may leave at once is written to @now, not to homa_ctx.tx_now.
+ *  *@sent says whether one was. */
+HOMA_HOT int homa_rpc_send_now(struct homa_ctx *ctx, struct homa_sock *sock,
+			       struct homa_link *link,
+			       const struct homa_addr *dst,
+			       const struct homa_send *send,
+			       struct homa_handle *handle, struct homa_rpc **rpc,
+			       struct homa_tx_desc *now, bool *sent);
 /**
  * homa_rpc_reply() - send the response to a taken request
  * @length: length of the response, in bytes.
@@ -380,9 +389,11 @@ HOMA_HOT struct homa_rpc *homa_answer_begin(struct homa_ctx *ctx, u64 id,
 /** homa_answer_awaited() - is it a taken request that was not answered? */
 bool homa_answer_awaited(const struct homa_rpc *rpc);
 /** homa_answer_end() - does the other half, as homa_rpc_reply() says, if the RPC is awaited and
- *  @length, which is within limits, is not 0; without a length nothing is sent. */
-HOMA_HOT void homa_answer_end(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			      u32 length, u32 available);
+ *  @length, which is within limits, is not 0; without a length nothing is sent. True: a packet
+ *  that may leave at once was written to @now, instead of to homa_ctx.tx_now. */
+HOMA_HOT bool homa_answer_end(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			      u32 length, u32 available,
+			      struct homa_tx_desc *now);
 /**
  * homa_rpc_reject() - the application will not answer a taken request
  * @error: an errno, 1 to HOMA_MAX_ERRNO, which the client's application hears.

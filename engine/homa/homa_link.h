@@ -87,6 +87,7 @@ struct homa_link {
 /* Computes @link->derived anew; link locked, or nobody knows the link yet. */
 void homa_link_derive(struct homa_link *link);
 /* Notes a round trip of @ns from a short request to its response. */
-void homa_link_rtt_sample(struct homa_ctx *ctx, struct homa_link *link, u64 ns);
+HOMA_HOT void homa_link_rtt_sample(struct homa_ctx *ctx, struct homa_link *link,
+				   u64 ns);
 
 #endif

@@ -192,6 +192,15 @@ static struct homa_once *homa_once_get(struct homa_ctx *ctx,
 	return once;
 }
 
+/* Does the same for the first of the ids of a block, and frees some blocks before. */
+static HOMA_RARE struct homa_once *homa_once_new(struct homa_ctx *ctx,
+						 struct homa_once_stripe *stripe,
+						 u64 addr, u64 key, bool whole)
+{
+	homa_once_tidy(ctx, stripe, homa_once_now(ctx), HOMA_ONCE_TIDY);
+	return homa_once_get(ctx, stripe, addr, key, whole);
+}
+
 /* Keeps a block for @ms more, because no RPC of it is open any more. */
 static void homa_once_idle(struct homa_once_stripe *stripe,
 			   struct homa_once *once, u32 now, u32 ms)
@@ -220,9 +229,9 @@ static void homa_once_help(struct homa_ctx *ctx)
 
 /* ---- requests ---- */
 
-u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
-		    const struct homa_peer *peer, u64 id, bool whole,
-		    struct homa_once **begun)
+HOMA_HOT u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
+			     const struct homa_peer *peer, u64 id, bool whole,
+			     struct homa_once **begun)
 {
 	struct homa_engine *engine = ctx->engine;
 	struct homa_once_stripe *stripe;
@@ -241,10 +250,8 @@ u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
 	for (once = stripe->buckets[key & stripe->mask]; once; once = once->next)
 		if (once->key == key)
 			break;
-	if (!once) {
-		homa_once_tidy(ctx, stripe, now, HOMA_ONCE_TIDY);
-		once = homa_once_get(ctx, stripe, peer->key, key, whole);
-	}
+	if (unlikely(!once))
+		once = homa_once_new(ctx, stripe, peer->key, key, whole);
 	if (unlikely(!once)) {
 		reason = HOMA_M_drop_once_full;
 		goto out;
@@ -272,9 +279,22 @@ out:
 	return reason;
 }
 
-void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
-		   const struct homa_peer *peer, u64 id, struct homa_once *once,
-		   bool executed)
+/* Is called when no RPC of the block is open any more; stripe locked. */
+static HOMA_RARE void homa_once_rests(struct homa_ctx *ctx,
+				      const struct homa_link *link,
+				      struct homa_once_stripe *stripe,
+				      struct homa_once *once)
+{
+	if (unlikely(!(once->bits[0] | once->bits[1])))
+		homa_once_put(ctx, stripe, once);
+	else
+		homa_once_idle(stripe, once, homa_once_now(ctx),
+			       homa_once_ms(ctx, link));
+}
+
+HOMA_HOT void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
+			    const struct homa_peer *peer, u64 id,
+			    struct homa_once *once, bool executed)
 {
 	struct homa_once_stripe *stripe =
 		homa_once_stripe(ctx->engine, peer->key);
@@ -283,14 +303,8 @@ void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
 	homa_lock(&stripe->lock);
 	if (!executed)
 		*word &= ~bit;
-	if (--once->open)
-		goto out;
-	if (unlikely(!(once->bits[0] | once->bits[1])))
-		homa_once_put(ctx, stripe, once);
-	else
-		homa_once_idle(stripe, once, homa_once_now(ctx),
-			       homa_once_ms(ctx, link));
-out:
+	if (!--once->open)
+		homa_once_rests(ctx, link, stripe, once);
 	homa_unlock(&stripe->lock);
 }
 

@@ -62,14 +62,14 @@ void homa_once_init(struct homa_engine *engine, void *mem);
  * 0 and sets *begun, which may be NULL and is for homa_once_end(); else the counter (enum
  * homa_metric) of the reason why the request must not run: it ran already, or there is no
  * memory. */
-u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
-		    const struct homa_peer *peer, u64 id, bool whole,
-		    struct homa_once **begun);
+HOMA_HOT u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
+			     const struct homa_peer *peer, u64 id, bool whole,
+			     struct homa_once **begun);
 /* Notes that @peer's request @id has ended. If @executed, copies of it are refused until
  * the block that remembers it expires; else a copy may run. */
-void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
-		   const struct homa_peer *peer, u64 id, struct homa_once *once,
-		   bool executed);
+HOMA_HOT void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
+			    const struct homa_peer *peer, u64 id,
+			    struct homa_once *once, bool executed);
 /* Makes at most @budget expired blocks of each stripe spare memory. */
 void homa_once_collect(struct homa_ctx *ctx, u32 budget);
 /* Makes at most @budget blocks spare memory, expired or not; returns what is left of

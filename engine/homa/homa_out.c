@@ -259,8 +259,9 @@ static u32 homa_peer_seg(struct homa_ctx *ctx, struct homa_peer *peer,
 	return HOMA_READ_ONCE(peer->mtu_seg);
 }
 
-HOMA_HOT void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			     u32 length, u32 available, u32 unsched)
+HOMA_HOT bool homa_out_start_now(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				 u32 length, u32 available, u32 unsched,
+				 struct homa_tx_desc *now)
 {
 	struct homa_link *link = rpc->link;
 	struct homa_out *out = &rpc->out;
@@ -289,15 +290,23 @@ HOMA_HOT void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	if (HOMA_READ_ONCE(rpc->peer->num_acks))
 		homa_peer_take_acks(rpc->peer, &out->ack, 1);
 	out->unsched_prio = homa_peer_unsched_prio(rpc->peer, length);
-	if (ctx->tx_now && unsched == length && length <= seg &&
-	    available >= length && homa_out_at_once(ctx, rpc))
-		return;
+	if (now && unsched == length && length <= seg && available >= length &&
+	    homa_out_at_once(ctx, rpc, now))
+		return true;
 	homa_out_header(ctx->engine, rpc);
 	homa_lock(&link->lock);
 	out->active = 1;
 	homa_out_queue(link, rpc);
 	homa_unlock(&link->lock);
 	homa_tx_wanted(ctx, link);
+	return false;
+}
+
+HOMA_HOT void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			     u32 length, u32 available, u32 unsched)
+{
+	if (homa_out_start_now(ctx, rpc, length, available, unsched, ctx->tx_now))
+		ctx->tx_now = NULL;
 }
 
 enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,

@@ -100,9 +100,10 @@ struct homa_out {
 /* ---- homa_out_now.c ---- */
 
 /* Sends a message at once that is all there, fits one packet and may go unasked, if nothing waits
- * on its link: as homa_tx_desc to ctx->tx_now, which becomes NULL. False: it is to be queued. All
- * fields of rpc->out are set. Shard locked. */
-HOMA_HOT bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc);
+ * on its link: as @now. False: it is to be queued. All fields of rpc->out are set. Shard
+ * locked. */
+HOMA_HOT bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			       struct homa_tx_desc *now);
 /* Writes how much longer the application waits, counted from now even if the packet is sent
  * again. */
 HOMA_RARE void homa_tx_left(const struct homa_ctx *ctx,
@@ -114,6 +115,11 @@ HOMA_RARE void homa_tx_left(const struct homa_ctx *ctx,
  * @available and @unsched may be sent without a grant. Shard locked. */
 HOMA_HOT void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			     u32 length, u32 available, u32 unsched);
+/* Does the same, and writes a packet that may go at once to @now instead of ctx->tx_now. True: it
+ * did that; so it cannot if @now is NULL. */
+HOMA_HOT bool homa_out_start_now(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				 u32 length, u32 available, u32 unsched,
+				 struct homa_tx_desc *now);
 /* Lets the bytes before offset @limit be sent, on level @prio. */
 void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit,
 		    u8 prio);

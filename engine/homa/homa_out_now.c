@@ -70,9 +70,9 @@ static HOMA_HOT void homa_out_only_header(const struct homa_ctx *ctx,
 		homa_data_set_ack(hdr, &rpc->out.ack);
 }
 
-HOMA_HOT bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc)
+HOMA_HOT bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			       struct homa_tx_desc *desc)
 {
-	struct homa_tx_desc *desc = ctx->tx_now;
 	struct homa_link *link = rpc->link;
 	struct homa_out *out = &rpc->out;
 
@@ -98,6 +98,5 @@ HOMA_HOT bool homa_out_at_once(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_ref_get(&rpc->refs);
 	homa_count(ctx, HOMA_M_tx_data, 1);
 	homa_count(ctx, HOMA_M_tx_bytes, out->length);
-	ctx->tx_now = NULL;
 	return true;
 }

@@ -205,8 +205,8 @@ static void homa_rpc_first_pages(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 /* The usual case: all of the message is here, it fits the page that is in use, and nobody
  * waits for pages; sock locked. */
-static bool homa_rpc_slice(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			   u32 start, u32 end)
+static HOMA_HOT bool homa_rpc_slice(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				    u32 start, u32 end)
 {
 	struct homa_sock *sock = rpc->sock;
 	u64 lease = ctx->engine->params.bpage_lease_us * 1000ull;

@@ -415,15 +415,27 @@ static void homa_peer_owe(struct homa_ctx *ctx, struct homa_peer *peer)
 	homa_unlock(&stripe->lock);
 }
 
-void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc)
+/* Sends the acks that are kept, because there is no room for that of @rpc; peer locked. */
+static HOMA_RARE void homa_peer_acks_full(struct homa_ctx *ctx,
+					  struct homa_peer *peer,
+					  struct homa_rpc *rpc)
+{
+	struct homa_ctrl *ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_ACK);
+
+	memcpy(ctrl->acks.ids, peer->ack_ids, sizeof(peer->ack_ids));
+	memcpy(ctrl->acks.ports, peer->ack_ports, sizeof(peer->ack_ports));
+	ctrl->num = HOMA_MAX_ACKS;
+	HOMA_WRITE_ONCE(peer->num_acks, 0);
+}
+
+HOMA_HOT void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_peer *peer = rpc->peer;
-	struct homa_ctrl *ctrl;
 	u32 n;
 
 	homa_lock(&peer->lock);
 	n = peer->num_acks;
-	if (n < HOMA_MAX_ACKS) {
+	if (likely(n < HOMA_MAX_ACKS)) {
 		peer->ack_ids[n] = rpc->id;
 		peer->ack_ports[n] = rpc->dport;
 		if (ctx->engine->limits.rpc_from)
@@ -434,11 +446,7 @@ void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc)
 			homa_peer_owe(ctx, peer);
 		return;
 	}
-	ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_ACK);
-	memcpy(ctrl->acks.ids, peer->ack_ids, sizeof(peer->ack_ids));
-	memcpy(ctrl->acks.ports, peer->ack_ports, sizeof(peer->ack_ports));
-	ctrl->num = HOMA_MAX_ACKS;
-	HOMA_WRITE_ONCE(peer->num_acks, 0);
+	homa_peer_acks_full(ctx, peer, rpc);
 	homa_unlock(&peer->lock);
 }
 

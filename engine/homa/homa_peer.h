@@ -207,7 +207,7 @@ void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs,
 			   u16 version);
 /* Notes that the server of a finished RPC is owed an ack; sends an ACK packet with those
  * noted if there is no more room. */
-void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc);
+HOMA_HOT void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* Sends the acks that some peers are owed in packets of their own, because there may be no
  * request that could carry them; the most recent peers first. */
 void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport);

@@ -18,7 +18,7 @@ HOMA_HOT void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_busy_over(rpc);
 	if (rpc->in.length)
 		homa_grant_remove(ctx, rpc);
-	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
+	homa_wheel_leave(&rpc->shard->wheel, &rpc->timer);
 }
 
 HOMA_HOT void homa_rpc_over(struct homa_ctx *ctx, struct homa_rpc *rpc)
@@ -83,7 +83,7 @@ void homa_rpc_gaps_back(struct homa_ctx *ctx, struct homa_rpc *rpc)
 }
 
 /* Gives back what an RPC held whose last reference is gone. */
-static void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc)
+static HOMA_HOT void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_sock *sock = rpc->sock;
 

@@ -20,8 +20,8 @@ static const u16 homa_wire_drops[HOMA_WIRE_ERROR_LIMIT] = {
 	[HOMA_WIRE_COUNT] = HOMA_M_drop_count,
 };
 
-static void homa_rx_drop(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
-			 enum homa_metric reason)
+static HOMA_HOT void homa_rx_drop(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
+				  enum homa_metric reason)
 {
 	pkt->verdict = HOMA_RX_DROP;
 	pkt->reason = (u16)reason;
@@ -139,8 +139,9 @@ static HOMA_HOT struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 	}
 	if (unlikely(homa_life_other(ctx->engine, pkt->data))) {
 		if (!in->start)
-			homa_ctrl_answer(ctx, in->link, pkt, hdr,
-					 HOMA_RPC_UNKNOWN);
+			homa_rx_other_life(ctx, in->link, pkt->src,
+					   hdr->sender_id, hdr->sport,
+					   hdr->dport);
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_life);
 		goto out;
 	}
@@ -205,24 +206,21 @@ static void homa_rx_rejected(struct homa_ctx *ctx, struct homa_rpc *rpc, int err
 	homa_rpc_fail(ctx, rpc, error);
 }
 
-/* Finds or makes the RPC of a DATA or START_MSG that is the first of its message, or
- * drops a packet that makes no sense. */
-static HOMA_HOT struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
-					       const struct homa_rx_in *in,
-					       struct homa_rx_pkt *pkt,
-					       const struct homa_packet *p)
+/* Finds or makes the RPC of a DATA or START_MSG that is the first of its message, which has
+ * @length bytes, or drops a packet that makes no sense. @data NULL: it is a START_MSG. */
+static HOMA_HOT struct homa_rpc *
+homa_rx_first(struct homa_ctx *ctx, const struct homa_rx_in *in,
+	      struct homa_rx_pkt *pkt, const struct homa_hdr *hdr,
+	      const struct homa_data *data, u32 length)
 {
-	const struct homa_hdr *hdr = &p->hdr;
-	bool data = hdr->type == HOMA_DATA;
-	u32 length = data ? p->data.length : p->start.length;
-	u32 granted = data ? homa_max_u32(p->data.incoming, in->end) : 0;
+	u32 granted = data ? homa_max_u32(data->incoming, in->end) : 0;
 	bool from_client = !(hdr->sender_id & 1);
 	struct homa_rpc *rpc = ctx->rx_rpc;
 	bool begins = false, begun;
 
 	if (!rpc && from_client) {
 		rpc = homa_rx_request(ctx, in, pkt, hdr,
-				      data && p->data.retransmit);
+				      data && data->retransmit);
 		if (!rpc)
 			return NULL;
 		begins = true;
@@ -237,8 +235,8 @@ static HOMA_HOT struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
 			homa_rx_drop(ctx, pkt, HOMA_M_drop_life);
 			return NULL;
 		}
-		if (data && unlikely(p->data.error)) {
-			homa_rx_rejected(ctx, rpc, p->data.error);
+		if (data && unlikely(data->error)) {
+			homa_rx_rejected(ctx, rpc, data->error);
 			return NULL;
 		}
 		homa_rx_answered(ctx, rpc);
@@ -266,14 +264,15 @@ static HOMA_HOT struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
 /* Finds the RPC of a DATA or START_MSG, and makes it ready to take bytes. */
 static inline HOMA_HOT struct homa_rpc *
 homa_rx_incoming(struct homa_ctx *ctx, const struct homa_rx_in *in,
-		 struct homa_rx_pkt *pkt, const struct homa_packet *p, u32 length)
+		 struct homa_rx_pkt *pkt, const struct homa_hdr *hdr,
+		 const struct homa_data *data, u32 length)
 {
 	struct homa_rpc *rpc = ctx->rx_rpc;
 
 	if (likely(rpc && rpc->state == HOMA_RPC_INCOMING &&
-		   rpc->in.length == length && homa_rx_fits(rpc, &p->hdr)))
+		   rpc->in.length == length && homa_rx_fits(rpc, hdr)))
 		return homa_rx_goes_on(ctx, rpc);
-	return homa_rx_first(ctx, in, pkt, p);
+	return homa_rx_first(ctx, in, pkt, hdr, data, length);
 }
 
 /* ---- DATA ---- */
@@ -326,9 +325,9 @@ static void homa_rx_wishes(const struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 static HOMA_HOT void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 				  struct homa_rx_pkt *pkt,
-				  const struct homa_packet *p)
+				  const struct homa_hdr *hdr,
+				  const struct homa_data *d)
 {
-	const struct homa_data *d = &p->data;
 	u32 end = d->offset + d->payload_len;
 	u32 fresh_start, fresh_end, gaps;
 	struct homa_rpc *rpc;
@@ -341,7 +340,7 @@ static HOMA_HOT void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 	in->start = d->offset;
 	in->end = end;
 	in->whole = d->payload_len == d->length;
-	rpc = homa_rx_incoming(ctx, in, pkt, p, d->length);
+	rpc = homa_rx_incoming(ctx, in, pkt, hdr, d, d->length);
 	if (!rpc)
 		return;
 	if (d->wishes)
@@ -402,19 +401,19 @@ static HOMA_RARE void homa_rx_start(struct homa_ctx *ctx, struct homa_rx_in *in,
 	in->start = 0;
 	in->end = 1;
 	in->whole = false;
-	rpc = homa_rx_incoming(ctx, in, pkt, p, p->start.length);
+	rpc = homa_rx_incoming(ctx, in, pkt, &p->hdr, NULL, p->start.length);
 	if (rpc && rpc->flags & HOMA_RPC_NO_BUFFER)
 		homa_rpc_speaks(ctx, rpc);
 }
 
 /* ---- the batch ---- */
 
-/* Decodes and checks one packet; false: the packet has its verdict. */
-static HOMA_HOT bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
-				    struct homa_packet *p)
+/* Checks what the decoder said of a packet, and the fields that all packets have; false: the
+ * packet has its verdict. */
+static HOMA_INLINE bool homa_rx_decoded(struct homa_ctx *ctx,
+					struct homa_rx_pkt *pkt,
+					const struct homa_hdr *hdr, int err)
 {
-	int err = homa_packet_decode(p, pkt->data, pkt->len);
-
 	pkt->verdict = HOMA_RX_CONTROL;
 	pkt->rpc = NULL;
 	if (unlikely(err)) {
@@ -423,48 +422,31 @@ static HOMA_HOT bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pk
 	}
 	/* Ids begin with 2; 0 means "any" to applications. But older homads ask with 1
 	 * whether a host is there, and need an answer. */
-	if (unlikely(!p->hdr.sport || !p->hdr.dport ||
-		     (p->hdr.sender_id < 2 &&
-		      (p->hdr.type != HOMA_NEED_ACK || !p->hdr.sender_id)))) {
+	if (unlikely(!hdr->sport || !hdr->dport ||
+		     (hdr->sender_id < 2 &&
+		      (hdr->type != HOMA_NEED_ACK || !hdr->sender_id)))) {
 		homa_rx_drop(ctx, pkt,
-			     p->hdr.type == HOMA_FREEZE ? HOMA_M_drop_freeze :
-							  HOMA_M_drop_id);
+			     hdr->type == HOMA_FREEZE ? HOMA_M_drop_freeze :
+							HOMA_M_drop_id);
 		return false;
 	}
 	return true;
 }
 
-/* Ends the RPCs whose acks were put off. No lock held. */
-void homa_rx_owed(struct homa_ctx *ctx)
+/* Takes in the ack that rides on DATA; no lock is held. It can wait, because ending an RPC must
+ * not delay answering another. */
+static HOMA_HOT void homa_rx_put_off(struct homa_ctx *ctx,
+				     const struct homa_addr *src,
+				     const struct homa_ack *ack)
 {
-	u32 i, n = ctx->num_acks;
+	struct homa_owed *put;
 
-	ctx->num_acks = 0;
-	for (i = 0; i < n; i++)
-		homa_rx_ack(ctx, &ctx->acks[i].peer, ctx->acks[i].client_id,
-			    ctx->acks[i].server_port);
-}
-
-/* Takes in the acks of a packet, which end other RPCs than its own; no lock is held. An ack
- * that rides on DATA can wait, because ending an RPC must not delay answering another. */
-static void homa_rx_acks(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
-			 const struct homa_packet *p)
-{
-	u32 i;
-
-	if (p->hdr.type == HOMA_DATA) {
-		if (ctx->num_acks == HOMA_CTX_ACKS)
-			homa_rx_owed(ctx);
-		ctx->acks[ctx->num_acks].peer = *pkt->src;
-		ctx->acks[ctx->num_acks].server_port = p->data.ack.server_port;
-		ctx->acks[ctx->num_acks++].client_id = p->data.ack.client_id;
-		return;
-	}
-	homa_count(ctx, HOMA_M_rx_ack, 1);
-	homa_rx_ack(ctx, pkt->src, p->hdr.sender_id, p->hdr.dport);
-	for (i = 0; i < p->ack.num; i++)
-		homa_rx_ack(ctx, pkt->src, p->ack.ack[i].client_id,
-			    p->ack.ack[i].server_port);
+	if (unlikely(ctx->num_acks == HOMA_CTX_ACKS))
+		homa_rx_owed(ctx);
+	put = &ctx->acks[ctx->num_acks++];
+	put->peer = *src;
+	put->server_port = ack->server_port;
+	put->client_id = ack->client_id;
 }
 
 static inline void homa_rx_unlock(struct homa_ctx *ctx, struct homa_rx_in *in)
@@ -479,9 +461,10 @@ static inline void homa_rx_unlock(struct homa_ctx *ctx, struct homa_rx_in *in)
  * Locks the shard that @hdr's RPC belongs to, and finds the RPC. Packets come in trains:
  * most are about the RPC of the one before, which is not looked for again.
  */
-static inline void homa_rx_look_up(struct homa_ctx *ctx, struct homa_rx_in *in,
-				   const struct homa_hdr *hdr,
-				   const struct homa_addr *src)
+static HOMA_INLINE void homa_rx_look_up(struct homa_ctx *ctx,
+					struct homa_rx_in *in,
+					const struct homa_hdr *hdr,
+					const struct homa_addr *src)
 {
 	u64 id = hdr->sender_id ^ 1;
 	struct homa_shard *shard;
@@ -498,41 +481,59 @@ static inline void homa_rx_look_up(struct homa_ctx *ctx, struct homa_rx_in *in,
 	ctx->rx_rpc = homa_rpc_find(shard, in->hash, id, id & 1 ? src : NULL);
 }
 
-/* Takes one packet; the locked shard in @in may be another one afterwards. */
-static HOMA_HOT void homa_rx_one(struct homa_ctx *ctx, struct homa_rx_in *in,
-				 struct homa_rx_pkt *pkt)
+static inline bool homa_rx_is(const struct homa_rx_pkt *pkt, u8 type)
+{
+	return pkt->len >= HOMA_COMMON_HDR && homa_peek_type(pkt->data) == type;
+}
+
+/* Takes one DATA packet; the locked shard in @in may be another one afterwards. What is decoded
+ * is given to inlined functions only, so that the compiler keeps it in registers. */
+static HOMA_HOT void homa_rx_one_data(struct homa_ctx *ctx, struct homa_rx_in *in,
+				      struct homa_rx_pkt *pkt)
+{
+	struct homa_hdr hdr HOMA_NOINIT;
+	struct homa_data d HOMA_NOINIT;
+	int err = homa_data_decode(&hdr, &d, pkt->data, pkt->len);
+
+	if (!homa_rx_decoded(ctx, pkt, &hdr, err))
+		return;
+	if (d.ack.client_id) {
+		homa_rx_unlock(ctx, in);
+		homa_rx_put_off(ctx, pkt->src, &d.ack);
+	}
+	homa_rx_look_up(ctx, in, &hdr, pkt->src);
+	homa_rx_data(ctx, in, pkt, &hdr, &d);
+}
+
+/* Does the same for a packet of any other type. */
+static void homa_rx_one_other(struct homa_ctx *ctx, struct homa_rx_in *in,
+			      struct homa_rx_pkt *pkt)
 {
 	struct homa_packet p HOMA_NOINIT;
+	int err = homa_packet_decode(&p, pkt->data, pkt->len);
 
-	if (!homa_rx_decode(ctx, pkt, &p))
+	if (!homa_rx_decoded(ctx, pkt, &p.hdr, err))
 		return;
-	if (p.hdr.type == HOMA_ACK ||
-	    (p.hdr.type == HOMA_DATA && p.data.ack.client_id)) {
+	if (p.hdr.type == HOMA_ACK) {
 		homa_rx_unlock(ctx, in);
 		homa_rx_acks(ctx, pkt, &p);
-		if (p.hdr.type == HOMA_ACK)
-			return;
+		return;
 	}
 	homa_rx_look_up(ctx, in, &p.hdr, pkt->src);
-	if (likely(p.hdr.type == HOMA_DATA))
-		homa_rx_data(ctx, in, pkt, &p);
-	else if (p.hdr.type == HOMA_START_MSG)
+	if (p.hdr.type == HOMA_START_MSG)
 		homa_rx_start(ctx, in, pkt, &p);
 	else
 		homa_rx_control(ctx, in, pkt, &p);
 }
 
-/* Does the same for one of several packets: where homa_rx_one() is inlined, this is a function. */
+/* Takes one of several packets. */
 static void homa_rx_next(struct homa_ctx *ctx, struct homa_rx_in *in,
 			 struct homa_rx_pkt *pkt)
 {
-	homa_rx_one(ctx, in, pkt);
-}
-
-static bool homa_rx_is_ack(const struct homa_rx_pkt *pkt)
-{
-	return pkt->len >= HOMA_COMMON_HDR &&
-	       homa_peek_type(pkt->data) == HOMA_ACK;
+	if (likely(homa_rx_is(pkt, HOMA_DATA)))
+		homa_rx_one_data(ctx, in, pkt);
+	else
+		homa_rx_one_other(ctx, in, pkt);
 }
 
 /* Ends a call that has taken in packets of @link. */
@@ -547,11 +548,19 @@ HOMA_HOT void homa_rx_alone(struct homa_ctx *ctx, struct homa_link *link,
 			    struct homa_rx_pkt *pkt)
 {
 	struct homa_rx_in in HOMA_NOINIT;
+	struct homa_rx_pkt other HOMA_NOINIT;
 
+	if (unlikely(!homa_rx_is(pkt, HOMA_DATA))) {
+		/* A copy, so that @pkt may be in registers elsewhere. */
+		other = *pkt;
+		homa_rx(ctx, link, &other, 1);
+		*pkt = other;
+		return;
+	}
 	in.link = link;
 	in.shard = NULL;
 	homa_count(ctx, HOMA_M_rx_packets, 1);
-	homa_rx_one(ctx, &in, pkt);
+	homa_rx_one_data(ctx, &in, pkt);
 	homa_rx_over(ctx, &in);
 }
 
@@ -566,13 +575,13 @@ void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
 	in.shard = NULL;
 	homa_count(ctx, HOMA_M_rx_packets, n);
 	for (i = 0; i < n && n > 1; i++) {
-		if (homa_rx_is_ack(&pkts[i])) {
+		if (homa_rx_is(&pkts[i], HOMA_ACK)) {
 			homa_rx_next(ctx, &in, &pkts[i]);
 			acks = true;
 		}
 	}
 	for (i = 0; i < n; i++)
-		if (!acks || !homa_rx_is_ack(&pkts[i]))
+		if (!acks || !homa_rx_is(&pkts[i], HOMA_ACK))
 			homa_rx_next(ctx, &in, &pkts[i]);
 	homa_rx_over(ctx, &in);
 }

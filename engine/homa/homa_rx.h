@@ -28,9 +28,6 @@ struct homa_rx_in {
 	bool whole;
 };
 
-/* Works off acks that came with DATA; no lock held. */
-void homa_rx_owed(struct homa_ctx *ctx);
-
 /* homa_deliver.c: delivers @rpc's message if all of it is in @pkt and it may be delivered at
  * once; false: it goes the usual way. */
 HOMA_HOT bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
@@ -41,9 +38,18 @@ HOMA_HOT bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
 struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx, struct homa_link *link,
 				   const struct homa_rx_pkt *pkt,
 				   const struct homa_hdr *hdr, u8 type);
+/* Answers a request from @src for an earlier life of this host, of which nothing is known. */
+HOMA_RARE void homa_rx_other_life(struct homa_ctx *ctx, struct homa_link *link,
+				  const struct homa_addr *src, u64 id,
+				  u16 sport, u16 dport);
 /* Works off a packet of any type but DATA, START_MSG and ACK. */
 void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		     struct homa_rx_pkt *pkt, const struct homa_packet *p);
+/* Works off acks that came with DATA. No lock held. */
+void homa_rx_owed(struct homa_ctx *ctx);
+/* Takes in an ACK, which ends RPCs. No lock held. */
+void homa_rx_acks(struct homa_ctx *ctx, const struct homa_rx_pkt *pkt,
+		  const struct homa_packet *p);
 /* @peer has finished its RPC @client_id with our port @server_port. No lock held. */
 void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
 		 u64 client_id, u16 server_port);

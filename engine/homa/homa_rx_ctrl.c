@@ -255,6 +255,18 @@ struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx, struct homa_link *link,
 	return ctrl;
 }
 
+HOMA_RARE void homa_rx_other_life(struct homa_ctx *ctx, struct homa_link *link,
+				  const struct homa_addr *src, u64 id,
+				  u16 sport, u16 dport)
+{
+	const struct homa_rx_pkt pkt = { .src = src };
+	const struct homa_hdr hdr = { .sender_id = id,
+				      .sport = sport,
+				      .dport = dport };
+
+	homa_ctrl_answer(ctx, link, &pkt, &hdr, HOMA_RPC_UNKNOWN);
+}
+
 /*
  * Answers NEED_ACK for an RPC that we have finished and forgotten. RPC_UNKNOWN ends it
  * there just as well as ACK, but is not three times as long as the question, which a
@@ -404,4 +416,26 @@ void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
 		homa_rpc_over(ctx, rpc);
 	}
 	homa_unlock(&shard->lock);
+}
+
+void homa_rx_owed(struct homa_ctx *ctx)
+{
+	u32 i, n = ctx->num_acks;
+
+	ctx->num_acks = 0;
+	for (i = 0; i < n; i++)
+		homa_rx_ack(ctx, &ctx->acks[i].peer, ctx->acks[i].client_id,
+			    ctx->acks[i].server_port);
+}
+
+void homa_rx_acks(struct homa_ctx *ctx, const struct homa_rx_pkt *pkt,
+		  const struct homa_packet *p)
+{
+	u32 i;
+
+	homa_count(ctx, HOMA_M_rx_ack, 1);
+	homa_rx_ack(ctx, pkt->src, p->hdr.sender_id, p->hdr.dport);
+	for (i = 0; i < p->ack.num; i++)
+		homa_rx_ack(ctx, pkt->src, p->ack.ack[i].client_id,
+			    p->ack.ack[i].server_port);
 }

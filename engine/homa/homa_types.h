@@ -480,7 +480,7 @@ struct homa_ctx {
 	/* Number of the device that these packets came on, as homa_place.device has it, where
 	 * the host gives devices numbers. Several may have one link. */
 	u32 heard_on;
-	/* Where homa_rpc_send(), homa_rpc_reply() and homa_answer_end() may write the packet
+	/* Where homa_rpc_send(), homa_rpc_reply() and homa_rpc_reject() may write the packet
 	 * of a message that has only one, if no other is before it. If they do so they set
 	 * this to NULL, and the host sends the packet as if it came from homa_tx(). The
 	 * host sets it before each such call; NULL: it wants no packet. */

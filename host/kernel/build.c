@@ -82,16 +82,21 @@ static void homak_tx_udp(struct sk_buff *skb, const struct homak_route *route,
 	skb->csum_offset = offsetof(struct udphdr, check);
 }
 
-/* Writes the IP header but for lengths and checksum, which ip_local_out() fills in. */
+/* Writes the IP header; of IPv6 all but the length. */
 static HOMAK_HOT void homak_tx_ip(struct sk_buff *skb,
 				  const struct homak_route *route, u8 tos,
 				  u32 hash)
 {
 	if (homak_route_v4(route)) {
 		struct iphdr *ip = __skb_push(skb, sizeof(*ip));
+		u32 sum = route->v4_sum;
 
 		memcpy(ip, &route->v4, sizeof(*ip));
 		ip->tos = tos;
+		ip->tot_len = htons((u16)skb->len);
+		/* What is written here is added to the sum of what the route has. */
+		sum += (__force u16)htons(tos) + (__force u16)ip->tot_len;
+		ip->check = csum_fold((__force __wsum)sum);
 	} else {
 		struct ipv6hdr *ip = __skb_push(skb, sizeof(*ip));
 

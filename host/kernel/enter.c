@@ -181,7 +181,7 @@ HOMAK_HOT struct homak_cpu *homak_enter_wait(struct homak_net *hnet)
 	return likely(cpu) ? cpu : homak_enter_paused(hnet);
 }
 
-static void homak_events(struct homak_cpu *cpu)
+static noinline void homak_events(struct homak_cpu *cpu)
 {
 	struct homa_event event;
 
@@ -189,7 +189,7 @@ static void homak_events(struct homak_cpu *cpu)
 		homak_inbox_event(cpu, &event);
 }
 
-static void homak_transmit(struct homak_cpu *cpu)
+static noinline void homak_transmit(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
 	struct homa_link *link = ctx->tx_link;
@@ -211,19 +211,19 @@ static bool homak_left(const struct homa_ctx *ctx)
 	       (uintptr_t)ctx->retired_peer;
 }
 
+/* Works it off; there is some. */
 static noinline void homak_work_off(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
-	int turn;
+	int turn = HOMAK_LEAVE_TURNS;
 
-	for (turn = 0; turn < HOMAK_LEAVE_TURNS && homak_left(ctx); turn++) {
-		if (ctx->event_head)
+	do {
+		if (unlikely(ctx->event_head))
 			homak_events(cpu);
-		if (ctx->tx_link)
+		if (unlikely(ctx->tx_link))
 			homak_transmit(cpu);
-		if (ctx->retired_rpc || ctx->num_acks || ctx->retired_peer)
-			homak_reap(cpu);
-	}
+		homak_reap(cpu);
+	} while (--turn && homak_left(ctx));
 	if (unlikely(ctx->tx_link))
 		homak_later_queue(&homak_dev_of(ctx->tx_link)->again);
 }

@@ -9,9 +9,10 @@
 
 static inline void homak_addr_v4(struct homa_addr *out, __be32 ip, u16 encap)
 {
-	memset(out->ip, 0, 10);
-	out->ip[10] = 0xff;
-	out->ip[11] = 0xff;
+	const __be32 mapped = htonl(0xffff);
+
+	memset(out->ip, 0, 8);
+	memcpy(out->ip + 8, &mapped, 4);
 	memcpy(out->ip + 12, &ip, 4);
 	out->encap = encap;
 	out->zero = 0;

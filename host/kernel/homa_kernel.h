@@ -336,8 +336,8 @@ static inline bool homak_rx_has_data(const struct homa_rx_pkt *pkt)
  * for it. It takes over @skb and the packet's pin of the RPC. @at says where the first byte
  * to copy lies, counted from skb->data. Bottom halves are off, no lock is held.
  */
-void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
-		      struct sk_buff *skb, u32 at);
+HOMAK_HOT void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
+				struct sk_buff *skb, u32 at);
 /** homak_whole_add() - does the same for verdict HOMA_RX_MESSAGE; one_packet.c. */
 HOMAK_HOT void homak_whole_add(struct homak_cpu *cpu,
 			       const struct homa_rx_pkt *pkt,
@@ -366,6 +366,8 @@ HOMAK_HOT int homak_msg_fill(struct homak_msg *msg, struct iov_iter *from,
 			     u32 upto);
 /** homak_msg_free() - frees the message and what it was charged; in any context. */
 void homak_msg_free(struct homak_msg *msg);
+/** homak_msg_over() - does the same where messages usually end. */
+HOMAK_HOT void homak_msg_over(struct homak_msg *msg);
 u32 homak_msg_length(const struct homak_msg *msg);
 /** homak_msg_to_skb() - appends @length bytes of the message from @offset on to @skb. Small
  *  pieces are copied into its linear part if there is tailroom, others become page fragments
@@ -441,7 +443,7 @@ struct net_device *homak_lower(struct net_device *dev);
  * homak_enter() and homak_leave().
  */
 void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev);
-/** homak_xmit_now() - sends the packet that the engine put into homa_ctx.tx_now. @way: what
+/** homak_xmit_now() - sends the packet @desc that the engine handed out with its message. @way: what
  *  homak_dev_out() found since homak_enter(), or NULL. */
 HOMAK_HOT void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
 			      struct homak_route *way);

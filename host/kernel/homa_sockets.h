@@ -287,15 +287,15 @@ void homak_pay_end(struct sock *sk);
 struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk);
 /** homak_rouse() - tells @waiter, which is in no list any more, that it has got @what, and
  *  wakes it. The socket is locked. */
-void homak_rouse(struct homak_waiter *waiter, enum homak_waited what);
+HOMAK_HOT void homak_rouse(struct homak_waiter *waiter, enum homak_waited what);
 /**
  * homak_wait() - sleeps until @waiter is handed something or is woken, *@timeo jiffies are
  * over or a signal comes. @krpc is the private RPC that it waits for, or NULL. Returns 0 if
  * waiter->what says what happened; -EAGAIN, -EINTR or -ERESTARTSYS if it waits no longer.
  */
-int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
-	       struct homak_waiter *waiter, long *timeo,
-	       enum homak_host_metric *how);
+HOMAK_HOT int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
+			 struct homak_waiter *waiter, long *timeo,
+			 enum homak_host_metric *how);
 /** homak_busy_poll() - has the network card polled from which the socket's last packet came, if
  *  SO_BUSY_POLL wants that: until @waiter is handed something, or for as long as the option
  *  says; NULL: once. False: there was nothing to poll. Others get the CPU if they want it. */

@@ -52,8 +52,12 @@ struct homak_route {
 	u8 same;
 	/* The header that packets begin with: addresses, protocol and hop limit. */
 	union {
-		/* The header of IPv4, if @ip_len is its length. */
-		struct iphdr v4;
+		struct {
+			/* The header of IPv4, if @ip_len is its length. */
+			struct iphdr v4;
+			/* The sum of its words, folded, for the checksum of packets. */
+			u32 v4_sum;
+		};
 		/* The header of IPv6, else. */
 		struct ipv6hdr v6;
 	};

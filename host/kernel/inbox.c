@@ -192,32 +192,26 @@ static bool homak_place(struct homak_cpu *cpu, struct homak_sock *hsk,
 	}
 }
 
-void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
-		      struct sk_buff *skb, u32 at)
+/* Queues a packet, whose cb is written, and wakes whoever waits for it. @whole: the message has
+ * all its packets now. */
+static noinline void homak_inbox_add(struct homak_cpu *cpu, struct sk_buff *skb,
+				     bool whole)
 {
-	struct homa_rpc *rpc = pkt->rpc;
+	struct homa_rpc *rpc = homak_rx_cb(skb)->rpc;
 	struct homak_sock *hsk = homak_sock_of(homa_rpc_sock(rpc));
 	struct homak_rpc *krpc = homak_rpc(rpc);
 	struct sock *sk = &hsk->inet.sk;
 	bool tell = false, keep;
 
-	pkt->rpc = NULL;
-	*homak_rx_cb(skb) = (struct homak_rx_cb){
-		.rpc = rpc,
-		.offset = pkt->offset,
-		.length = pkt->length,
-		.fresh = pkt->fresh,
-		.at = at,
-	};
 	spin_lock(&hsk->lock);
 	keep = !hsk->shutdown && !krpc->gone;
 	if (likely(keep)) {
 		homak_note_napi(hsk, skb);
 		homak_room_take(hsk, homa_rpc_sock(rpc), skb);
 		if (krpc->on == HOMAK_LIST_PARTIAL)
-			hsk->partial_bytes += pkt->length;
+			hsk->partial_bytes += homak_rx_cb(skb)->length;
 		homak_queue_add(krpc, skb);
-		krpc->whole |= pkt->whole;
+		krpc->whole |= whole;
 		tell = homak_place(cpu, hsk, krpc);
 	}
 	spin_unlock(&hsk->lock);
@@ -228,6 +222,20 @@ void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
 		return;
 	homa_rpc_release(&cpu->ctx, rpc);
 	kfree_skb_reason(skb, SKB_DROP_REASON_NO_SOCKET);
+}
+
+HOMAK_HOT void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
+				struct sk_buff *skb, u32 at)
+{
+	*homak_rx_cb(skb) = (struct homak_rx_cb){
+		.rpc = pkt->rpc,
+		.offset = pkt->offset,
+		.length = pkt->length,
+		.fresh = pkt->fresh,
+		.at = at,
+	};
+	pkt->rpc = NULL;
+	homak_inbox_add(cpu, skb, pkt->whole);
 }
 
 void homak_inbox_event(struct homak_cpu *cpu, struct homa_event *event)
@@ -359,7 +367,7 @@ HOMAK_HOT void homak_rpc_retired(struct homak_rpc *krpc)
 	trace_homa_rpc_end(krpc);
 	WARN_ON_ONCE(krpc->rx_head || krpc->on != HOMAK_LIST_NONE);
 	if (krpc->msg)
-		homak_msg_free(krpc->msg);
+		homak_msg_over(krpc->msg);
 	krpc->msg = NULL;
 }
 

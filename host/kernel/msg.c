@@ -274,10 +274,11 @@ static HOMAK_HOT void homak_msg_uncharge(struct homak_msg *msg)
 	smp_mb__after_atomic();
 	if (unlikely(READ_ONCE(hsk->tx_full)))
 		sk->sk_write_space(sk);
-	/* This cannot be the last charge, because one byte is left for sk_free() to
-	 * take. */
-	WARN_ON_ONCE(refcount_sub_and_test(msg->charge - 1, &sk->sk_wmem_alloc));
-	sk_free(sk);
+	/* It was the last charge, so the socket is nobody else's: sk_free() takes the one byte. */
+	if (unlikely(refcount_sub_and_test(msg->charge, &sk->sk_wmem_alloc))) {
+		refcount_set(&sk->sk_wmem_alloc, 1);
+		sk_free(sk);
+	}
 }
 
 static HOMAK_HOT struct homak_msg *homak_msg_new_small(u32 length)
@@ -434,10 +435,15 @@ HOMAK_HOT int homak_msg_fill(struct homak_msg *msg, struct iov_iter *from,
 			      upto - msg->filled);
 }
 
-void homak_msg_free(struct homak_msg *msg)
+HOMAK_HOT void homak_msg_over(struct homak_msg *msg)
 {
 	homak_msg_uncharge(msg);
 	homak_msg_memory_free(msg);
+}
+
+void homak_msg_free(struct homak_msg *msg)
+{
+	homak_msg_over(msg);
 }
 
 u32 homak_msg_length(const struct homak_msg *msg)

@@ -114,17 +114,6 @@ homak_out_post(u8 family, struct net *net, struct sock *sk, struct sk_buff *skb,
 #endif
 }
 
-/* Returns the checksum of an IPv4 header without options whose checksum is 0. The kernel's function
- * is made for any length. */
-static __always_inline __sum16 homak_ip_sum(const struct iphdr *ip)
-{
-	const u32 *w = (const u32 *)ip;
-	u64 sum = (u64)w[0] + w[1] + w[2] + w[3] + w[4];
-
-	sum += ror64(sum, 32);
-	return csum_fold((__force __wsum)(sum >> 32));
-}
-
 /* Is there nothing but a neighbour between @skb and @dst's device? */
 static __always_inline bool homak_out_plain(const struct net *net,
 					    const struct dst_entry *dst,
@@ -168,16 +157,12 @@ HOMAK_HOT int homak_tx_out(struct net *net, struct sock *sk,
 			   struct sk_buff *skb, bool v4)
 {
 	struct dst_entry *dst = skb_dst(skb);
-	struct iphdr *ip;
 	int err;
 
 	if (unlikely(!v4))
 		return homak_out_v6(net, sk, skb);
 	if (unlikely(!homak_out_plain(net, dst, skb, true)))
 		return ip_local_out(net, sk, skb);
-	ip = ip_hdr(skb);
-	ip->tot_len = htons((u16)skb->len);
-	ip->check = homak_ip_sum(ip);
 	skb->protocol = htons(ETH_P_IP);
 	skb->dev = dst->dev;
 	homak_ip_count_out(net, skb->len);

@@ -45,18 +45,19 @@ static void homak_whole_drop(struct homak_sock *hsk, struct sk_buff *skb)
 
 /* Gives page and RPC of a request back, because this socket's family cannot tell the
  * address of its peer. */
-static void homak_whole_undo(struct homak_cpu *cpu,
-			     const struct homa_rx_message *m)
+static HOMA_RARE void homak_whole_undo(struct homak_cpu *cpu,
+				       struct homa_sock *engine_sock, u32 page,
+				       struct homa_handle handle)
 {
-	homa_pool_release(&cpu->ctx, m->sock, &m->page, 1);
-	homa_rpc_forget(&cpu->ctx, m->handle);
+	homa_pool_release(&cpu->ctx, engine_sock, &page, 1);
+	homa_rpc_forget(&cpu->ctx, handle);
 }
 
-static void homak_whole_trace(const struct homa_rx_message *m)
+static HOMA_RARE void homak_whole_trace(u8 kind, struct homa_handle handle)
 {
 	struct homa_event event = {
-		.kind = m->kind,
-		.handle = m->handle,
+		.kind = kind,
+		.handle = handle,
 	};
 
 	trace_homa_msg_ready(&event);
@@ -103,10 +104,10 @@ HOMAK_HOT void homak_whole_add(struct homak_cpu *cpu,
 	cb->encap = pkt->src->encap;
 	cb->port = m->peer_port;
 	if (trace_homa_msg_ready_enabled())
-		homak_whole_trace(m);
+		homak_whole_trace(m->kind, m->handle);
 	if (unlikely(m->kind == HOMA_EV_REQUEST &&
 		     !homak_name_fits(hsk, pkt->src))) {
-		homak_whole_undo(cpu, m);
+		homak_whole_undo(cpu, m->sock, m->page, m->handle);
 	} else {
 		spin_lock(&hsk->lock);
 		/* Closing the socket ends its RPCs and frees its pages. */

@@ -493,12 +493,36 @@ static noinline int homak_whole_end_slow(struct homak_sock *hsk,
 			homak_receipt_none(msg, r, rc);
 }
 
+static noinline int homak_whole_name_any(const struct homak_sock *hsk,
+					 const struct homak_whole_cb *cb,
+					 struct sockaddr_storage *to)
+{
+	struct homa_addr peer HOMA_NOINIT;
+
+	homak_whole_peer(cb, &peer);
+	return homak_name_put(hsk, &peer, cb->port, to);
+}
+
+/* Does what homak_name_put() says, for the peer of such a message. */
+static HOMAK_HOT int homak_whole_name(const struct homak_sock *hsk,
+				      const struct homak_whole_cb *cb, void *to)
+{
+	struct sockaddr_in *in = to;
+
+	if (unlikely(hsk->inet.sk.sk_family != AF_INET || cb->encap))
+		return homak_whole_name_any(hsk, cb, to);
+	in->sin_family = AF_INET;
+	in->sin_port = htons(cb->port);
+	memcpy(&in->sin_addr, cb->ip + 12, sizeof(in->sin_addr));
+	memset(in->sin_zero, 0, sizeof(in->sin_zero));
+	return sizeof(*in);
+}
+
 /* Ends a call that has received the message r->skb, of which all is said from its cb. */
 static HOMAK_HOT int homak_whole_end(struct homak_sock *hsk, struct msghdr *msg,
 				     struct homak_receipt *r)
 {
 	const struct homak_whole_cb *cb = homak_whole_cb(r->skb);
-	struct homa_addr peer HOMA_NOINIT;
 	int length = (int)cb->length;
 
 	if (trace_homa_rpc_take_enabled() || unlikely(homak_whole_copy(hsk, r)))
@@ -510,11 +534,8 @@ static HOMAK_HOT int homak_whole_end(struct homak_sock *hsk, struct msghdr *msg,
 	/* It may be that this cannot be written, and then all is taken back. */
 	if (unlikely(homak_receipt_say(msg, r)))
 		return homak_whole_end_slow(hsk, msg, r);
-	if (msg->msg_name) {
-		homak_whole_peer(cb, &peer);
-		msg->msg_namelen =
-			homak_name_put(hsk, &peer, cb->port, msg->msg_name);
-	}
+	if (msg->msg_name)
+		msg->msg_namelen = homak_whole_name(hsk, cb, msg->msg_name);
 	msg->msg_controllen = 0;
 	homak_whole_read(hsk, r);
 	return length;

@@ -129,6 +129,8 @@ static struct dst_entry *homak_lookup_v4(struct net *net,
 		.saddr = fl4.saddr,
 		.daddr = fl4.daddr,
 	};
+	route->v4_sum = (u16)~(__force u16)csum_fold(
+		csum_partial(&route->v4, sizeof(route->v4), 0));
 	return &rt->dst;
 }
 

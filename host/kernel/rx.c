@@ -332,6 +332,13 @@ static HOMAK_HOT bool homak_rx_verdict(struct homak_cpu *cpu, struct sk_buff *sk
 	return false;
 }
 
+/* A copy of the packet, so that it may be in registers where it is not traced. */
+static HOMA_RARE void homak_rx_trace(struct homak_dev *hdev,
+				     struct homa_rx_pkt pkt)
+{
+	homak_trace_rx(hdev, &pkt);
+}
+
 /* Is this the usual case: one packet, with its header in one piece? */
 static bool homak_rx_is_single(const struct sk_buff *skb)
 {
@@ -362,7 +369,8 @@ static HOMAK_HOT bool homak_rx_single(struct homak_cpu *cpu,
 	pkt.src = &ends->src;
 	pkt.prio = homak_rx_prio(skb, ends->v4);
 	homa_rx_alone(&cpu->ctx, homak_dev_link(hdev), &pkt);
-	homak_trace_rx(hdev, &pkt);
+	if (trace_homa_rx_enabled() || trace_homa_drop_enabled())
+		homak_rx_trace(hdev, pkt);
 	if (unlikely(looked_up) && homak_rx_meant(&pkt))
 		homak_flow_learn(cpu->hnet, hdev, skb);
 	refused = homak_rx_verdict(cpu, skb, 0, &pkt);

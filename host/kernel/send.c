@@ -143,17 +143,20 @@ static HOMAK_HOT struct homak_cpu *homak_send_enter(struct homak_net *hnet)
 	return likely(cpu) ? cpu : homak_enter_paused(hnet);
 }
 
-/* Sends the message's only packet, if the engine has handed it out together with the call. */
-static HOMAK_HOT void homak_send_now(struct homak_cpu *cpu,
-				     struct homa_tx_desc *desc,
-				     struct homak_route *way)
-{
-	if (!cpu->ctx.tx_now)
-		homak_xmit_now(cpu, desc, way);
-	cpu->ctx.tx_now = NULL;
-}
-
 /* ---- requests ---- */
+
+static HOMA_RARE void homak_request_trace(struct homak_sock *hsk,
+					  const struct homak_sending *s)
+{
+	const struct homa_send send = {
+		.dst = s->name.addr,
+		.port = s->name.port,
+		.length = s->length,
+		.cookie = s->args.completion_cookie,
+	};
+
+	trace_homa_rpc_begin(hsk, s->handle.id, &send);
+}
 
 /* Does what homak_send_rpc() says; sendmsg() has it inlined. */
 static HOMAK_HOT int homak_request_out(struct homak_cpu *cpu,
@@ -161,7 +164,6 @@ static HOMAK_HOT int homak_request_out(struct homak_cpu *cpu,
 				       struct homak_sending *s)
 {
 	struct homa_send send = {
-		.dst = s->name.addr,
 		.port = s->name.port,
 		.length = s->length,
 		.available = s->filled,
@@ -174,6 +176,7 @@ static HOMAK_HOT int homak_request_out(struct homak_cpu *cpu,
 	struct homak_dev *hdev;
 	struct homa_link *link;
 	u32 mtu = 0;
+	bool sent;
 	int err;
 
 	if (!krpc)
@@ -191,18 +194,18 @@ static HOMAK_HOT int homak_request_out(struct homak_cpu *cpu,
 		send.flags = HOMA_SEND_PRIVATE;
 	krpc->msg = s->msg;
 	krpc->is_private = send.flags & HOMA_SEND_PRIVATE;
-	cpu->ctx.tx_now = &desc;
-	err = homa_rpc_send(&cpu->ctx, hsk->engine_sock, link, &send,
-			    &s->handle, NULL);
+	err = homa_rpc_send_now(&cpu->ctx, hsk->engine_sock, link, &s->name.addr,
+				&send, &s->handle, NULL, &desc, &sent);
 	if (err) {
-		cpu->ctx.tx_now = NULL;
 		/* The memory is still a spare RPC. */
 		krpc->msg = NULL;
 		krpc->is_private = false;
 		return err;
 	}
-	trace_homa_rpc_begin(hsk, s->handle.id, &send);
-	homak_send_now(cpu, &desc, way);
+	if (trace_homa_rpc_begin_enabled())
+		homak_request_trace(hsk, s);
+	if (likely(sent))
+		homak_xmit_now(cpu, &desc, way);
 	/* The RPC may have ended since, so it is looked up again. */
 	if (s->filled < s->length)
 		s->rpc = homa_rpc_hold(&cpu->ctx, s->handle.id, NULL);
@@ -351,17 +354,19 @@ static HOMAK_HOT int homak_reply_out(struct homak_cpu *cpu,
 {
 	struct homa_rpc *rpc = homak_answer_begin(cpu, hsk, s);
 	struct homa_tx_desc desc HOMA_NOINIT;
+	bool sent;
 	int err;
 
 	/* The RPC has ended meanwhile, so nobody waits for the response. */
 	if (!rpc)
 		return 0;
 	err = homak_answer_take(rpc, s, ours);
-	cpu->ctx.tx_now = &desc;
-	homa_answer_end(&cpu->ctx, rpc, *ours ? 0 : s->length, s->filled);
+	sent = homa_answer_end(&cpu->ctx, rpc, *ours ? 0 : s->length, s->filled,
+			       &desc);
 	if (likely(!*ours))
 		trace_homa_rpc_reply(s->args.id, s->length);
-	homak_send_now(cpu, &desc, NULL);
+	if (likely(sent))
+		homak_xmit_now(cpu, &desc, NULL);
 	return err;
 }
 
@@ -377,7 +382,7 @@ static int homak_reject_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 		return 0;
 	s->handle = homa_rpc_handle(rpc);
 	err = homak_answer_take(rpc, s, ours);
-	homa_answer_end(&cpu->ctx, rpc, 0, 0);
+	homa_answer_end(&cpu->ctx, rpc, 0, 0, NULL);
 	if (err)
 		return err;
 	/* Nobody else can answer it now. If it ends first, its message ends with it. */
@@ -386,7 +391,9 @@ static int homak_reject_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 			      (u32)s->args.completion_cookie, 1, &alive);
 	if (alive)
 		trace_homa_rpc_reply(s->handle.id, s->length);
-	homak_send_now(cpu, &desc, NULL);
+	if (!cpu->ctx.tx_now)
+		homak_xmit_now(cpu, &desc, NULL);
+	cpu->ctx.tx_now = NULL;
 	return err;
 }
 
@@ -489,36 +496,46 @@ static HOMAK_HOT int homak_send_one(struct homak_sock *hsk, struct msghdr *msg,
 	return homak_send_rejection(hsk, s);
 }
 
+/* Waits for room, or if @err is -ENOBUFS for spare objects, which are short, or because there
+ * are too many RPCs. *@timeo, -1 at first, is what is left of the socket's timeout. Returns 0 if
+ * the caller is to try again. */
+static noinline int homak_send_wait(struct homak_sock *hsk, struct msghdr *msg,
+				    size_t len, int err, long *timeo)
+{
+	if (*timeo < 0)
+		*timeo = sock_sndtimeo(&hsk->inet.sk,
+				       msg->msg_flags & MSG_DONTWAIT);
+	if (err != -ENOBUFS)
+		return homak_wait_room(hsk, timeo);
+	err = homak_wait_tick(hsk, timeo);
+	if (!err)
+		iov_iter_revert(&msg->msg_iter,
+				len - iov_iter_count(&msg->msg_iter));
+	return err;
+}
+
 int homak_send(struct homak_sock *hsk, struct msghdr *msg, size_t len,
 	       struct homak_sending *s)
 {
-	const size_t all = iov_iter_count(&msg->msg_iter);
-	long timeo;
+	long timeo = -1;
 	int err;
 
 	err = homak_send_check(hsk, len, s);
 	if (err)
 		return err;
-	timeo = sock_sndtimeo(&hsk->inet.sk, msg->msg_flags & MSG_DONTWAIT);
 	homak_use(hsk);
 	for (;;) {
 		if (READ_ONCE(hsk->shutdown))
 			return -ESHUTDOWN;
-		if (unlikely(!homak_sock_room(hsk))) {
-			err = homak_wait_room(hsk, &timeo);
-			if (err)
-				return err;
-			continue;
+		err = 0;
+		if (likely(homak_sock_room(hsk))) {
+			err = homak_send_one(hsk, msg, s);
+			if (likely(err != -ENOBUFS))
+				break;
 		}
-		err = homak_send_one(hsk, msg, s);
-		if (likely(err != -ENOBUFS))
-			break;
-		/* Spare objects are short, or there are too many RPCs. */
-		err = homak_wait_tick(hsk, &timeo);
+		err = homak_send_wait(hsk, msg, len, err, &timeo);
 		if (err)
 			return err;
-		iov_iter_revert(&msg->msg_iter,
-				all - iov_iter_count(&msg->msg_iter));
 	}
 	switch (err) {
 	case -ENETUNREACH:

@@ -248,26 +248,40 @@ static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc)
 	return ok;
 }
 
-/* Sends a message that is one packet in the way that is for all. */
+/* Sends a message that is one packet in the way that is for all. @desc is a copy, here and below, so
+ * that most of it may be in registers elsewhere. */
 static noinline bool homak_tx_general(struct homak_cpu *cpu,
 				      struct homak_dev *hdev,
-				      struct homa_tx_desc *desc)
+				      struct homa_tx_desc desc)
 {
 	struct homak_tx_turn turn = { .cpu = cpu, .hdev = hdev };
 
-	return homak_tx_desc(&turn, desc);
+	return homak_tx_desc(&turn, &desc);
 }
 
 /* Does what follows when a message that is one packet has no way, for which @dst is the error. */
 static noinline bool homak_tx_nowhere(struct homak_cpu *cpu,
 				      struct homak_dev *hdev,
-				      struct homa_tx_desc *desc,
+				      struct homa_tx_desc desc,
 				      struct dst_entry *dst)
 {
 	struct homak_tx_turn turn = { .cpu = cpu, .hdev = hdev };
-	struct homak_tx_piece piece = { .desc = desc, .dst = dst };
+	struct homak_tx_piece piece = { .desc = &desc, .dst = dst };
 
-	return homak_tx_piece(&turn, desc, &piece);
+	return homak_tx_piece(&turn, &desc, &piece);
+}
+
+/* Does what follows when the device or its queue did not take the packet. */
+static HOMA_RARE void homak_tx_refused(struct homak_cpu *cpu,
+				       struct homa_tx_desc desc)
+{
+	homa_tx_done(&cpu->ctx, &desc, -ENOBUFS);
+}
+
+static HOMA_RARE void homak_tx_trace(struct homak_dev *hdev,
+				     struct homa_tx_desc desc)
+{
+	trace_homa_tx(hdev, &desc);
 }
 
 /* Sends a message that is one packet, and nearly always native and short. @way is as in
@@ -288,18 +302,22 @@ static HOMAK_HOT bool homak_tx_only(struct homak_cpu *cpu, struct homak_dev *hde
 	bytes = likely(msg) ? homak_msg_small(msg, desc->length) : NULL;
 	/* Every path takes so many bytes, see homak_tx_seg(). */
 	if (unlikely(!bytes || desc->dst.encap || desc->length > HOMAK_TX_COPY))
-		return homak_tx_general(cpu, hdev, desc);
+		return homak_tx_general(cpu, hdev, *desc);
 	sk = homak_msg_sock(msg);
 	dst = homak_tx_way(cpu, hdev, &desc->dst, &krpc->local, sk, way, &route);
 	if (IS_ERR(dst))
-		return homak_tx_nowhere(cpu, hdev, desc, dst);
+		return homak_tx_nowhere(cpu, hdev, *desc, dst);
 	skb = homak_tx_build_short(cpu, desc, route, dst, sk, bytes);
 	if (likely(skb))
 		err = homak_tx_send(cpu, skb, sk, homak_route_v4(route));
 	else
 		homak_host_count(cpu, HOMAK_H_host_tx_nomem, 1);
-	homa_tx_done(&cpu->ctx, desc, unlikely(err > 0) ? -ENOBUFS : 0);
-	return likely(err <= 0);
+	if (unlikely(err > 0)) {
+		homak_tx_refused(cpu, *desc);
+		return false;
+	}
+	homa_tx_done(&cpu->ctx, desc, 0);
+	return true;
 }
 
 /*
@@ -354,7 +372,8 @@ HOMAK_HOT void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
 	struct homak_dev *hdev = homak_dev_of(desc->link);
 
 	rcu_read_lock();
-	trace_homa_tx(hdev, desc);
+	if (trace_homa_tx_enabled())
+		homak_tx_trace(hdev, *desc);
 	if (unlikely(!homak_tx_only(cpu, hdev, desc, way)))
 		homak_tx_rest(cpu, hdev);
 	rcu_read_unlock();

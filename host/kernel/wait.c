@@ -28,7 +28,7 @@
  * @what, but a task's memory stays for a grace period; so it is woken by a wait queue here
  * and not by one of its own.
  */
-void homak_rouse(struct homak_waiter *waiter, enum homak_waited what)
+HOMAK_HOT void homak_rouse(struct homak_waiter *waiter, enum homak_waited what)
 {
 	struct task_struct *task = waiter->task;
 	struct wait_queue_entry entry HOMA_NOINIT;
@@ -125,18 +125,10 @@ bool homak_busy_poll(struct homak_sock *hsk, struct homak_waiter *waiter)
 
 #endif
 
-static bool homak_poll_handed(struct homak_sock *hsk, struct homak_waiter *waiter)
+/* Looks for @usecs whether the waiter was handed something. */
+static noinline bool homak_look_on(struct homak_waiter *waiter, u32 usecs)
 {
-	u32 usecs = READ_ONCE(hsk->hnet->settings.poll_usecs);
-	u64 end;
-
-	if (homak_waited(waiter))
-		return true;
-	if (homak_busy_poll(hsk, waiter))
-		return homak_waited(waiter);
-	if (!usecs)
-		return false;
-	end = ktime_get_ns() + (u64)usecs * NSEC_PER_USEC;
+	u64 end = ktime_get_ns() + (u64)usecs * NSEC_PER_USEC;
 	do {
 		schedule();
 		if (homak_waited(waiter))
@@ -146,7 +138,19 @@ static bool homak_poll_handed(struct homak_sock *hsk, struct homak_waiter *waite
 	return false;
 }
 
-static int homak_sleep_handed(struct homak_waiter *waiter, long *timeo)
+static HOMAK_HOT bool homak_poll_handed(struct homak_sock *hsk,
+					struct homak_waiter *waiter)
+{
+	u32 usecs = READ_ONCE(hsk->hnet->settings.poll_usecs);
+
+	if (homak_waited(waiter))
+		return true;
+	if (homak_busy_poll(hsk, waiter))
+		return homak_waited(waiter);
+	return usecs && homak_look_on(waiter, usecs);
+}
+
+static HOMAK_HOT int homak_sleep_handed(struct homak_waiter *waiter, long *timeo)
 {
 	int err = 0;
 
@@ -189,9 +193,9 @@ static void homak_unwait(struct homak_sock *hsk, struct homak_rpc *krpc,
 	spin_unlock_bh(&hsk->lock);
 }
 
-int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
-	       struct homak_waiter *waiter, long *timeo,
-	       enum homak_host_metric *how)
+HOMAK_HOT int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
+			 struct homak_waiter *waiter, long *timeo,
+			 enum homak_host_metric *how)
 {
 	int err = 0;
 

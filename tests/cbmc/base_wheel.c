@@ -94,7 +94,9 @@ static u64 bits(int level)
 static void is_wheel(void)
 {
 	prove(is_placed(&node_a) && is_placed(&node_b));
-	prove(wheel.occupied[0] == bits(0) && wheel.occupied[1] == bits(1));
+	/* Slots that were emptied may still have their bits. */
+	prove(!(bits(0) & ~wheel.occupied[0]) && !(bits(1) & ~wheel.occupied[1]));
+	prove(!((wheel.occupied[0] | wheel.occupied[1]) >> SLOTS));
 	prove(wheel.count ==
 	      (u32)homa_wheel_linked(&node_a) + homa_wheel_linked(&node_b));
 }
@@ -118,6 +120,8 @@ static void any_wheel(void)
 	is_wheel();
 	wheel.shift = nondet_bool();
 	wheel.base = nondet_u8();
+	wheel.occupied[0] = nondet_u8() & ((1u << SLOTS) - 1);
+	wheel.occupied[1] = nondet_u8() & ((1u << SLOTS) - 1);
 	any_node(&node_a);
 	any_node(&node_b);
 }
@@ -177,6 +181,10 @@ int main(void)
 		break;
 	case 1:
 		homa_wheel_del(&wheel, &node_a);
+		prove(!homa_wheel_linked(&node_a));
+		break;
+	case 2:
+		homa_wheel_leave(&wheel, &node_a);
 		prove(!homa_wheel_linked(&node_a));
 		break;
 	default:

@@ -146,7 +146,9 @@ static int reply_by_name(struct pair_host *h, const struct reply *r, u32 length,
 			     length, available);
 		*obj = rpc;
 	}
-	homa_answer_end(&h->ctx, rpc, awaited ? length : 0, available);
+	if (homa_answer_end(&h->ctx, rpc, awaited ? length : 0, available,
+			    h->ctx.tx_now))
+		h->ctx.tx_now = NULL;
 	return awaited || !same ? 0 : -HOMA_EINVAL;
 }
 

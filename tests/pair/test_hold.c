@@ -105,7 +105,7 @@ static void hold__answers_by_id_and_peer(void **state)
 	/* It may be left as it is; then its application answers it. */
 	assert_ptr_equal(homa_answer_begin(ctx, id, client, sock), rpc);
 	assert_true(homa_answer_awaited(rpc));
-	homa_answer_end(ctx, rpc, 0, 0);
+	homa_answer_end(ctx, rpc, 0, 0, NULL);
 	assert_true(homa_rpc_awaited(ctx, r->server_handle));
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	assert_int_equal(r->state, PAIR_OK);

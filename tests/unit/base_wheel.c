@@ -127,6 +127,31 @@ static void wheel_del__empties_the_slot(void **state)
 	assert_int_equal(w.count, 0);
 }
 
+/* The slot that was left is passed over, in either level, and is empty for who comes next. */
+static void wheel_leave__the_next_node_is_found(void **state)
+{
+	struct homa_wheel_node a, b;
+	struct homa_wheel w;
+
+	(void)state;
+	homa_wheel_init(&w, TICK, 0);
+	homa_wheel_node_init(&a);
+	homa_wheel_node_init(&b);
+	homa_wheel_leave(&w, &a);
+	homa_wheel_add(&w, &a, TICK, 0);
+	homa_wheel_add(&w, &b, 9 * TICK, 0);
+	homa_wheel_leave(&w, &a);
+	assert_int_equal(w.count, 1);
+	assert_int_equal(homa_wheel_next(&w), 9 * TICK);
+	homa_wheel_add(&w, &a, 70 * TICK, 0);
+	homa_wheel_leave(&w, &a);
+	assert_ptr_equal(homa_wheel_pop(&w, 100 * TICK), &b);
+	assert_null(homa_wheel_pop(&w, 100 * TICK));
+	assert_true(homa_wheel_next(&w) == UINT64_MAX);
+	homa_wheel_add(&w, &a, 101 * TICK, 100 * TICK);
+	assert_int_equal(homa_wheel_next(&w), 101 * TICK);
+}
+
 static void wheel_pop__same_tick_in_order_of_arrival(void **state)
 {
 	struct homa_wheel_node n[3];
@@ -277,7 +302,10 @@ static void wheel__random_timers_like_a_search(void **state)
 
 			i = homa_rng_below(&rng, NODES);
 			if (homa_rng_below(&rng, 4) == 0) {
-				homa_wheel_del(&m.wheel, &m.node[i]);
+				if (homa_rng_below(&rng, 2))
+					homa_wheel_del(&m.wheel, &m.node[i]);
+				else
+					homa_wheel_leave(&m.wheel, &m.node[i]);
 				m.wanted[i] = 0;
 			} else {
 				m.wanted[i] = m.now + wait;
@@ -331,6 +359,7 @@ int main(void)
 		cmocka_unit_test(wheel_pop__moves_the_horizon_while_nothing_waits),
 		cmocka_unit_test(wheel_add__moves_a_waiting_node),
 		cmocka_unit_test(wheel_del__empties_the_slot),
+		cmocka_unit_test(wheel_leave__the_next_node_is_found),
 		cmocka_unit_test(wheel_pop__same_tick_in_order_of_arrival),
 		cmocka_unit_test(wheel_add__after_a_long_rest_is_as_at_first),
 		cmocka_unit_test(wheel_pop__a_far_deadline_is_seldom_touched),

@@ -67,6 +67,9 @@ typedef __be64 homa_be64;
 #define HOMA_HOT
 #endif
 
+/* Marks a function that is inlined wherever it is called, which are few places. */
+#define HOMA_INLINE __always_inline
+
 #define homa_prefetch(p) prefetch(p)
 #define homa_container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))

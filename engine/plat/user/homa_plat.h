@@ -61,6 +61,8 @@ int memcmp(const void *a, const void *b, size_t n);
 #define HOMA_RARE __attribute__((noinline, cold))
 /* Marks a function of the hot path that others call, too; only homa.ko inlines it everywhere. */
 #define HOMA_HOT
+/* Marks a function that is inlined wherever it is called, which are few places. */
+#define HOMA_INLINE inline __attribute__((__always_inline__))
 #define homa_prefetch(p) __builtin_prefetch(p)
 #define homa_container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))

@@ -47,18 +47,17 @@ static void homa_decode_common(struct homa_hdr *hdr,
 
 /* Reads fields that most DATA packets have not: only those that are sent again or begin a
  * request have them. */
-static void homa_decode_rare(struct homa_packet *p,
-			     const struct homa_wire_data *w)
+static HOMA_HOT void homa_decode_rare(const struct homa_hdr *hdr,
+				      struct homa_data *data,
+				      const struct homa_wire_data *w)
 {
-	struct homa_data *data = &p->data;
-
 	data->resp_limit_kib = homa_get_be16(&w->resp_limit_kib);
 	data->retransmit = w->retransmit != 0;
 	data->incast = (w->ext & HOMA_EXT_INCAST) != 0;
 	data->sender_congested = (w->ext & HOMA_EXT_CONGESTED) != 0;
 	data->may_reject = (w->ext & HOMA_EXT_REJECT) != 0;
 	data->wishes = data->may_reject || data->resp_limit_kib;
-	if (!(p->hdr.sender_id & 1)) {
+	if (!(hdr->sender_id & 1)) {
 		if (unlikely(w->ext & HOMA_EXT_LEFT)) {
 			data->left = homa_get_be16(&w->common.window);
 			data->wishes = true;
@@ -70,17 +69,17 @@ static void homa_decode_rare(struct homa_packet *p,
 	}
 }
 
-static HOMA_HOT int homa_decode_data(struct homa_packet *p,
-				     const struct homa_wire_data *w, u32 len)
+HOMA_HOT int homa_data_decode(struct homa_hdr *hdr, struct homa_data *data,
+			      const void *buf, u32 len)
 {
-	struct homa_data *data = &p->data;
+	const struct homa_wire_data *w = buf;
 	u32 offset;
 	u32 rare;
 
 	if (unlikely(len <= HOMA_DATA_HDR))
 		return len < HOMA_DATA_HDR ? -HOMA_WIRE_SHORT : -HOMA_WIRE_EMPTY;
-	homa_decode_common(&p->hdr, &w->common);
-	p->hdr.hdr_len = HOMA_DATA_HDR;
+	homa_decode_common(hdr, &w->common);
+	hdr->hdr_len = HOMA_DATA_HDR;
 
 	data->length = homa_get_be32(&w->length);
 	if (unlikely(!homa_length_ok(data->length)))
@@ -106,7 +105,7 @@ static HOMA_HOT int homa_decode_data(struct homa_packet *p,
 	memcpy(&rare, (const u8 *)w + offsetof(struct homa_wire_data, retransmit),
 	       sizeof(rare));
 	if (unlikely(rare))
-		homa_decode_rare(p, w);
+		homa_decode_rare(hdr, data, w);
 	return 0;
 }
 
@@ -206,7 +205,7 @@ HOMA_HOT int homa_packet_decode(struct homa_packet *p, const void *buf, u32 len)
 	if (unlikely(len < HOMA_COMMON_HDR))
 		return -HOMA_WIRE_SHORT;
 	if (likely(homa_peek_type(buf) == HOMA_DATA))
-		return homa_decode_data(p, buf, len);
+		return homa_data_decode(&p->hdr, &p->data, buf, len);
 	return homa_decode_control(p, buf, len);
 }
 

@@ -174,6 +174,9 @@ struct homa_packet {
  * enum homa_wire_error.
  */
 HOMA_HOT int homa_packet_decode(struct homa_packet *p, const void *buf, u32 len);
+/** homa_data_decode() - do the same for a packet whose type was seen to be DATA */
+HOMA_HOT int homa_data_decode(struct homa_hdr *hdr, struct homa_data *data,
+			      const void *buf, u32 len);
 
 /**
  * homa_packet_encode() - write the header of a packet
