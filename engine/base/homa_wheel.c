@@ -118,6 +118,11 @@ struct homa_wheel_node *homa_wheel_pop(struct homa_wheel *wheel, u64 now)
 	u64 due, slot;
 	int level;
 
+	if (!wheel->count) {
+		memset(wheel->occupied, 0, sizeof(wheel->occupied));
+		wheel->base = homa_max_u64(wheel->base, tick);
+		return NULL;
+	}
 	due = homa_wheel_due(wheel, &level);
 	if (due > tick) {
 		wheel->base = homa_max_u64(wheel->base, tick);
