@@ -82,8 +82,17 @@ static void homak_tx_udp(struct sk_buff *skb, const struct homak_route *route,
 	skb->csum_offset = offsetof(struct udphdr, check);
 }
 
+/* Packets that may be cut on their way need an id by which they are put together again. */
+static HOMA_RARE void homak_tx_ip_id(const struct homak_net *hnet,
+				     const struct sk_buff *skb, struct iphdr *ip)
+{
+	__ip_select_ident(hnet->net, ip,
+			  max_t(int, skb_shinfo(skb)->gso_segs, 1));
+}
+
 /* Writes the IP header; of IPv6 all but the length. */
-static HOMAK_HOT void homak_tx_ip(struct sk_buff *skb,
+static HOMAK_HOT void homak_tx_ip(const struct homak_net *hnet,
+				  struct sk_buff *skb,
 				  const struct homak_route *route, u8 tos,
 				  u32 hash)
 {
@@ -96,6 +105,10 @@ static HOMAK_HOT void homak_tx_ip(struct sk_buff *skb,
 		ip->tot_len = htons((u16)skb->len);
 		/* What is written here is added to the sum of what the route has. */
 		sum += (__force u16)htons(tos) + (__force u16)ip->tot_len;
+		if (unlikely(!route->v4.frag_off)) {
+			homak_tx_ip_id(hnet, skb, ip);
+			sum += (__force u16)ip->id;
+		}
 		ip->check = csum_fold((__force __wsum)sum);
 	} else {
 		struct ipv6hdr *ip = __skb_push(skb, sizeof(*ip));
@@ -184,7 +197,7 @@ struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 		else
 			homak_tx_udp(skb, route, desc->dst.encap);
 	}
-	homak_tx_ip(skb, route, homak_tx_tos(cpu->hnet, desc), hash);
+	homak_tx_ip(cpu->hnet, skb, route, homak_tx_tos(cpu->hnet, desc), hash);
 	if (piece->sk)
 		homak_tx_owned(skb, piece->sk);
 	__skb_set_sw_hash(skb, hash, true);
@@ -212,7 +225,7 @@ HOMAK_HOT struct sk_buff *homak_tx_build_short(struct homak_cpu *cpu,
 	memcpy(hdr, desc->hdr, HOMA_DATA_HDR);
 	memcpy(hdr + HOMA_DATA_HDR, bytes, length);
 	skb_reset_transport_header(skb);
-	homak_tx_ip(skb, route, homak_tx_tos(cpu->hnet, desc), hash);
+	homak_tx_ip(cpu->hnet, skb, route, homak_tx_tos(cpu->hnet, desc), hash);
 	homak_tx_owned(skb, sk);
 	__skb_set_sw_hash(skb, hash, true);
 	skb_dst_set_noref(skb, dst);

@@ -123,7 +123,9 @@ static struct dst_entry *homak_lookup_v4(struct net *net,
 	route->v4 = (struct iphdr){
 		.version = 4,
 		.ihl = 5,
-		.frag_off = htons(IP_DF),
+		/* Who locks the MTU of a path wants to be told of no smaller one; there
+		 * packets are cut on their way, as TCP's are. */
+		.frag_off = ip_mtu_locked(&rt->dst) ? 0 : htons(IP_DF),
 		.ttl = ip4_dst_hoplimit(&rt->dst),
 		.protocol = fl4.flowi4_proto,
 		.saddr = fl4.saddr,

@@ -54,6 +54,11 @@ def test_bridge__frames_that_it_has_not_decided_about(guest: RunGuest, tap: Tap)
 
 
 @pytest.mark.once
+def test_path__a_locked_mtu_is_no_black_hole(guest: RunGuest, tap: Tap) -> None:
+    tap(run(guest, "path", 300, "rpc"))
+
+
+@pytest.mark.once
 def test_death__module_namespaces_and_devices(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "death", 300, "rpc", "look"))
 
