@@ -20,7 +20,8 @@ GRANT_DEPTHS = (64, 256, 1024)
 class Block:
     """`top`: the module; `files`: modules below it, each in a file of its name; `tests`: the
     modules of hw/tb that test it. `parameter`: the one whose values are `sizes`; `smoke`: random
-    frames, or what the block has instead, in a short test, by size."""
+    frames, or what the block has instead, in a short test, by size. `seen`: signals of modules
+    below it that a test looks at or sets, each with its module."""
 
     top: str
     files: tuple[str, ...]
@@ -29,6 +30,7 @@ class Block:
     sizes: tuple[int, ...] = WIDTHS
     # A narrow port needs many more cycles for a frame. The width between has its turn in --hw.
     smoke: Mapping[int, int] = field(default_factory=lambda: {64: 2000, 512: 10_000})
+    seen: tuple[tuple[str, str], ...] = ()
 
     def sources(self, root: Path = RTL) -> list[Path]:
         """In the order in which they must be read."""
@@ -76,6 +78,11 @@ BLOCKS = {
             sizes=GRANT_DEPTHS,
             smoke={64: 10_000},
         ),
-        Block("homa_nic", (*_PARSER, *_RSS, *_LSO, *_LRO, *_NIC), ("test_nic", "test_ends")),
+        Block(
+            "homa_nic",
+            (*_PARSER, *_RSS, *_LSO, *_LRO, *_NIC),
+            ("test_nic", "test_ends"),
+            seen=(("homa_stats", "memory"), ("homa_clock", "now"), ("homa_receive", "lro_events")),
+        ),
     )
 }

@@ -33,7 +33,7 @@ class Proof:
     for so many cycles, it is so in the next; 0: that is not shown. `module`: another one of
     hw/formal. `parameters` of it, instead of those that it has, and `large`: the same in a long
     test. `smaller`: in these files a text becomes another, so that there is less of
-    everything."""
+    everything. `rare`: it is done in a long test only."""
 
     block: str
     files: tuple[str, ...]
@@ -45,6 +45,7 @@ class Proof:
     parameters: Mapping[str, int] = field(default_factory=dict)
     large: Mapping[str, int] = field(default_factory=dict)
     smaller: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    rare: bool = False
 
     def text(self, path: Path) -> str:
         """The module, with what is smaller here; LabError if that is not there once."""
@@ -81,12 +82,13 @@ PROOFS = {
         *("lso", _SEGMENT, 6, 9), induction=1, parameters={"LONGEST": 9216, "MOST": 65536}
     ),
     "lro_table": Proof("lro", (*_LRO, "homa_lro_table"), 22, 26, smaller=_SMALLER_LRO),
-    # Keys are compared as a whole where the card is 256 or 512 bits wide.
+    # Keys are compared as a whole where the card is 256 or 512 bits wide. All else is as above.
     "lro_table_1": Proof(
         *("lro", (*_LRO, "homa_lro_table"), 20, 24),
         module="prove_lro_table",
         parameters={"WORDS": 1, "SLOWEST": 13, "LONGEST_WAIT": 13},
         smaller=_SMALLER_LRO,
+        rare=True,
     ),
     "skid": Proof("lso", ("homa_skid",), 8, 12),
     "turns": Proof("lso", ("homa_turns",), 10, 14),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import subprocess
@@ -27,8 +28,15 @@ def build() -> Path:
     folder = BUILD / "hw"
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / f"oracle-{hashlib.sha256(text).hexdigest()[:16]}.so"
-    if library.exists():
-        return library
+    with (folder / ".oracle-lock").open("w") as lock:
+        # Several simulations begin at the same time, and one of them compiles it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.exists():
+            _compile(library, folders, sources)
+    return library
+
+
+def _compile(library: Path, folders: list[Path], sources: list[Path]) -> None:
     scratch = library.with_suffix(f".{os.getpid()}.new")
     command = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Werror", "-fPIC", "-shared"]
     command += [f"-I{folder}" for folder in folders]
@@ -39,4 +47,3 @@ def build() -> Path:
     if done.returncode:
         raise LabError(f"the oracle does not compile:\n{done.stderr}")
     scratch.rename(library)
-    return library

@@ -12,7 +12,7 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from lab.hw import oracle
+from lab.hw import oracle, verilate
 from lab.hw.blocks import BLOCKS, RTL
 from lab.paths import BUILD
 
@@ -34,26 +34,12 @@ def simulate(name: str, width: int, variables: dict[str, str], *, waves: bool, r
     folder = BUILD / "hw" / "sim" / f"{name}-{width}{'-waves' if waves else ''}"
     if root != RTL:
         folder = root.parent / f"sim-{name}-{width}"
+    strict = root == RTL
+    verilate.program(block, width, folder, root, waves=waves, strict=strict)
     runner = get_runner("verilator")
-    runner.build(
-        sources=block.sources(root),
-        hdl_toplevel=block.top,
-        parameters={block.parameter: width},
-        build_args=[
-            "-Wall" if root == RTL else "-Wno-fatal",
-            "-O3",
-            "-CFLAGS",
-            "-O1",
-            "--x-initial",
-            "unique",
-            "--output-split",
-            "0",
-        ],
-        build_dir=folder,
-        waves=waves,
-    )
     results = runner.test(
         hdl_toplevel=block.top,
+        hdl_toplevel_lang="verilog",
         test_module=[f"hw.tb.{name}" for name in block.tests],
         build_dir=folder,
         test_dir=folder,

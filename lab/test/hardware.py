@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from lab.errors import LabError
 from lab.hw import card, environment
@@ -18,6 +19,8 @@ from lab.test import process, python_tests
 from lab.test.context import ROOT, Context, Tally
 
 PARALLEL = 2
+# These begin first.
+LONG_PROOFS = ("segment", "lro_table", "lro_table_1")
 EVERYTHING = 1_000_000
 SMOKE_SECONDS = 1200
 SECONDS = 8 * 3600
@@ -53,32 +56,47 @@ def _run(context: Context, names: list[str], all_of_it: bool) -> Tally:
     except environment.MissingError as error:
         tally.skip("hw", str(error))
         return tally
-    cases: list[Case] = []
-    seconds = SECONDS if all_of_it else SMOKE_SECONDS
-    for name, block in wanted.items():
-        frames = dict.fromkeys(block.sizes, EVERYTHING) if all_of_it else block.smoke
-        for width in block.sizes:
-            cases.append(lambda n=name, b=block, w=width: _lint(context, n, b, w, variables))
-            if width in frames:
-                cases.append(
-                    lambda n=name, w=width, f=frames[width]: _simulate(
-                        context, n, w, f, seconds, variables
-                    )
-                )
-    if not names:
-        cases.append(lambda: _mutants(context, "--check", variables))
-    if all_of_it:
-        chosen = [m.name for m in table().values() if m.block() in wanted]
-        cases += [lambda n=name: _mutants(context, n, variables) for name in chosen]
-    for name, proof in PROOFS.items():
-        if proof.block in wanted:
-            cases.append(lambda n=name: _prove(context, n, all_of_it, seconds, variables))
-    with ThreadPoolExecutor(PARALLEL) as pool:
+    cases = _cases(context, wanted, names, all_of_it, variables)
+    # The programs wait for packets and clocks for a part of their time, in which there is a processor
+    # for the other cases.
+    with ThreadPoolExecutor(1) as beside, ThreadPoolExecutor(PARALLEL) as pool:
+        exchanged = beside.submit(_programs, context) if programs else None
         for label, wrong in pool.map(lambda case: case(), cases):
             _add(tally, label, wrong)
-    if programs:
-        tally.add(_programs(context))
+    if exchanged:
+        tally.add(exchanged.result())
     return tally
+
+
+def _cases(
+    context: Context,
+    wanted: dict[str, Block],
+    names: list[str],
+    all_of_it: bool,
+    variables: dict[str, str],
+) -> list[Case]:
+    """What is done for these blocks, that which takes long first: then no processor is idle at the
+    end. The largest blocks are the last of BLOCKS."""
+    seconds = SECONDS if all_of_it else SMOKE_SECONDS
+    simulations, lints = [], []
+    for name, block in reversed(wanted.items()):
+        frames = dict.fromkeys(block.sizes, EVERYTHING) if all_of_it else block.smoke
+        for width in block.sizes:
+            lints.append(partial(_lint, context, name, block, width, variables))
+            if width in frames:
+                simulations.append(
+                    partial(_simulate, context, name, width, frames[width], seconds, variables)
+                )
+    proofs = [
+        partial(_prove, context, name, all_of_it, seconds, variables)
+        for name in sorted(PROOFS, key=lambda name: name not in LONG_PROOFS)
+        if PROOFS[name].block in wanted and (all_of_it or not PROOFS[name].rare)
+    ]
+    faults = [partial(_mutants, context, "--check", variables)] if not names else []
+    if all_of_it:
+        chosen = [m.name for m in table().values() if m.block() in wanted]
+        faults += [partial(_mutants, context, name, variables) for name in chosen]
+    return [*proofs, *simulations, *faults, *lints]
 
 
 def _programs(context: Context) -> Tally:
