@@ -22,6 +22,7 @@ from test_tcp_many import PATIENT
 pytestmark = [
     needs_homad,
     needs_root,
+    pytest.mark.sanitized,
     pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core"),
 ]
 
