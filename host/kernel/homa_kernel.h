@@ -443,8 +443,8 @@ struct net_device *homak_lower(struct net_device *dev);
  * homak_enter() and homak_leave().
  */
 void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev);
-/** homak_xmit_now() - sends the packet @desc that the engine handed out with its message. @way: what
- *  homak_dev_out() found since homak_enter(), or NULL. */
+/** homak_xmit_now() - sends the packet @desc that the engine handed out with its message. @way:
+ *  what homak_dev_out() found since homak_enter(), or NULL. */
 HOMAK_HOT void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
 			      struct homak_route *way);
 /** homak_xmit_all() - does homak_xmit() for every device of the namespace. */

@@ -248,8 +248,8 @@ static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc)
 	return ok;
 }
 
-/* Sends a message that is one packet in the way that is for all. @desc is a copy, here and below, so
- * that most of it may be in registers elsewhere. */
+/* Sends a message that is one packet in the way that is for all. @desc is a copy, here and below,
+ * so that most of it may be in registers elsewhere. */
 static noinline bool homak_tx_general(struct homak_cpu *cpu,
 				      struct homak_dev *hdev,
 				      struct homa_tx_desc desc)
