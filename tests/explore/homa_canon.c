@@ -242,6 +242,18 @@ static void put_link(struct xp_world *w, struct xp_sink *s,
 		xp_put(s, homa_list_entry(pos, struct homa_rpc, in.age)->id);
 }
 
+/* A coarse slot may be marked that nothing waits in any more: homa_wheel_leave(). */
+static bool has_coarse(const struct homa_wheel *wheel)
+{
+	u32 slot;
+
+	for (slot = 0; slot < HOMA_WHEEL_SLOTS; slot++)
+		if (wheel->occupied[1] >> slot & 1 &&
+		    !homa_list_empty(&wheel->slot[1][slot]))
+			return true;
+	return false;
+}
+
 /*
  * Timers of one tick run in the order in which they were set, and when a tick begins does
  * not depend on when they were set.
@@ -254,9 +266,8 @@ static void put_wheel(struct xp_world *w, struct xp_sink *s,
 	u32 level, slot;
 
 	if (wheel->count)
-		xp_put(s,
-		       w->now & ((1ull << (wheel->occupied[1] ? coarse : fine)) -
-				 1));
+		xp_put(s, w->now & ((1ull << (has_coarse(wheel) ? coarse : fine)) -
+				    1));
 	for (level = 0; level < HOMA_WHEEL_LEVELS; level++)
 		for (slot = 0; slot < HOMA_WHEEL_SLOTS; slot++) {
 			head = &wheel->slot[level][slot];

@@ -302,7 +302,7 @@ static void check_rpc(struct xp_world *w, u32 host, struct homa_rpc *rpc,
 /* Does a timer come out of its wheel in time, to within a tick? */
 static void check_timer(u32 host, const struct homa_rpc *rpc)
 {
-	const struct homa_wheel *wheel = &rpc->shard->wheel;
+	struct homa_wheel *wheel = &rpc->shard->wheel;
 	u64 next = homa_wheel_next(wheel);
 
 	if (homa_wheel_linked(&rpc->timer) && next > rpc->timer.deadline &&
@@ -376,7 +376,7 @@ static void check_sock(struct xp_world *w, u32 host, struct homa_sock *sock,
 /* Nobody is woken for nothing: not at a time that has passed, if no deadline has. */
 static void check_wheel(struct xp_world *w, struct xh_host *h, u32 host)
 {
-	const struct homa_wheel *wheel = &h->engine->shards[0].wheel;
+	struct homa_wheel *wheel = &h->engine->shards[0].wheel;
 	u64 first = HOMA_NEVER, now = w->now + xh_what->behind_ns;
 	struct homa_list *pos;
 	u32 k;
