@@ -16,7 +16,7 @@
  * lets go. */
 static bool is_kernels(struct homa_pl_sock *s)
 {
-	if (!s || (s->tcp && s->tcp->stream && !s->tcp->listens) ||
+	if (!s || (s->tcp && homa_pl_tcp_stream(s->tcp) && !s->tcp->listens) ||
 	    (!s->tcp && !s->set))
 		return !s;
 	homa_pl_put(s);

@@ -105,7 +105,7 @@ HOMA_PL_HOOK int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 	if (!s)
 		return HOMA_PL_REAL(getsockname)(fd, addr, len);
 	if (s->tcp) {
-		rc = s->tcp->stream && !s->tcp->listens ?
+		rc = homa_pl_tcp_stream(s->tcp) && !s->tcp->listens ?
 			     homa_pl_tcp_name(s, false, addr, len) :
 			     -ENOTCONN;
 		if (rc == -ENOTCONN)
@@ -129,7 +129,7 @@ HOMA_PL_HOOK int shutdown(int fd, int how)
 	if (!s)
 		return HOMA_PL_REAL(shutdown)(fd, how);
 	if (s->tcp) {
-		rc = s->tcp->stream ? homa_pl_tcp_shutdown(s, how) :
+		rc = homa_pl_tcp_stream(s->tcp) ? homa_pl_tcp_shutdown(s, how) :
 		     HOMA_PL_REAL(shutdown)(fd, how) ? -errno :
 						       0;
 		return (int)homa_pl_result(s, rc);
@@ -233,7 +233,7 @@ HOMA_PL_HOOK int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 
 	if (!s)
 		return HOMA_PL_REAL(getpeername)(fd, addr, len);
-	if (s->tcp && s->tcp->stream && !s->tcp->listens)
+	if (s->tcp && homa_pl_tcp_stream(s->tcp) && !s->tcp->listens)
 		return (int)homa_pl_result(s,
 					   homa_pl_tcp_name(s, true, addr, len));
 	if (s->tcp)

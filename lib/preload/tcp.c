@@ -245,7 +245,8 @@ static bool begin_connect(struct homa_pl_tcp *tcp)
 
 	homa_pl_tcp_lock();
 	may = !tcp->stream && !tcp->begins;
-	tcp->begins |= may;
+	if (may)
+		__atomic_store_n(&tcp->begins, true, __ATOMIC_RELEASE);
 	homa_pl_tcp_unlock();
 	return may;
 }
@@ -253,8 +254,17 @@ static bool begin_connect(struct homa_pl_tcp *tcp)
 static void end_begin(struct homa_pl_tcp *tcp)
 {
 	homa_pl_tcp_lock();
-	tcp->begins = false;
+	__atomic_store_n(&tcp->begins, false, __ATOMIC_RELEASE);
 	homa_pl_tcp_unlock();
+}
+
+void homa_pl_tcp_await_begin(const struct homa_pl_tcp *tcp)
+{
+	const struct timespec pause = { .tv_nsec = 50000 };
+	int tries = 2000;
+
+	while (__atomic_load_n(&tcp->begins, __ATOMIC_ACQUIRE) && tries--)
+		nanosleep(&pause, NULL);
 }
 
 /* Connect by homad. @local: the address to connect from, if @addr is on this host; else NULL. */

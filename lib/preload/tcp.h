@@ -83,7 +83,8 @@ struct homa_pl_tcp {
 	/* @connecting: the program has called connect() and does not know the result yet.
 	 * @open: the connection is open, and the program knows it. */
 	bool connecting, open;
-	/* A thread is asking homad for the connection; under homa_pl_tcp_lock(). */
+	/* A thread is asking homad for the connection, which the next calls of others shall find;
+	 * under homa_pl_tcp_lock(). */
 	bool begins;
 	/* The program has heard why the connection failed; later calls only tell its end. */
 	bool error_told;
@@ -116,6 +117,24 @@ struct homa_pl_tcp {
 	 * homa_pl_tcp_lock() protects it. */
 	struct homa_pl_watch *watches;
 };
+
+/** homa_pl_tcp_await_begin() - waits until @tcp.begins is over, but no longer than 100 ms: a
+ *  handler of signals may call from within connect(). */
+void homa_pl_tcp_await_begin(const struct homa_pl_tcp *tcp);
+
+/** homa_pl_tcp_stream() - homad's connection or listener; NULL if the socket is the kernel's. If
+ *  another thread is asking homad for a connection, this waits: the peer may have it already. */
+static inline struct homa_stream *homa_pl_tcp_stream(const struct homa_pl_tcp *tcp)
+{
+	struct homa_stream *stream =
+		__atomic_load_n(&tcp->stream, __ATOMIC_ACQUIRE);
+
+	if (HOMA_PL_LIKELY(stream))
+		return stream;
+	if (__atomic_load_n(&tcp->begins, __ATOMIC_ACQUIRE))
+		homa_pl_tcp_await_begin(tcp);
+	return __atomic_load_n(&tcp->stream, __ATOMIC_ACQUIRE);
+}
 
 /** struct homa_pl_waits - what a thread sleeps for. Written by: that thread, before it sleeps
  * @ready: asked with @arg before the thread sleeps; true if it need not. Or NULL.
@@ -241,6 +260,9 @@ bool homa_pl_tcp_in_vfork(void);
 /** homa_pl_tcp_divide() - note which sockets are the kernel's when the process forks. The caller
  *  has homa_pl_tcp_lock(). */
 void homa_pl_tcp_divide(void);
+/** homa_pl_tcp_none_begins() - says in a child of fork(), which has one thread, that no other
+ *  one is asking homad for a connection. */
+void homa_pl_tcp_none_begins(void);
 
 /* ---- tcp_inherit.c ---- */
 

@@ -34,3 +34,12 @@ void homa_pl_tcp_divide(void)
 			s->tcp->forked = true;
 	homa_pl_unlock_list();
 }
+
+void homa_pl_tcp_none_begins(void)
+{
+	struct homa_pl_sock *s;
+
+	for (s = homa_pl_all; s; s = s->next)
+		if (s->tcp)
+			s->tcp->begins = false;
+}

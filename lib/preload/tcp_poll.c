@@ -21,7 +21,7 @@ static struct homa_pl_sock *find_stream(int fd)
 {
 	struct homa_pl_sock *s = fd < 0 ? NULL : homa_pl_find(fd);
 
-	if (s && s->tcp && __atomic_load_n(&s->tcp->stream, __ATOMIC_ACQUIRE))
+	if (s && s->tcp && homa_pl_tcp_stream(s->tcp))
 		return s;
 	if (s)
 		homa_pl_put(s);

@@ -131,6 +131,7 @@ static void in_child(void)
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&open_lock, NULL);
 	homa_pl_no_sleepers();
+	homa_pl_tcp_none_begins();
 	homa_pl_hear_by(-1);
 	homa_pl_signals_in_child();
 	take_over();

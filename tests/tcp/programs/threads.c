@@ -535,6 +535,41 @@ static void thread_connects__client(struct tcp_end *end)
 	tcp_tell(end);
 }
 
+/* A connection that another thread asks for is this one's too, even if its connect() has not
+ * returned when the peer has accepted and ended it. */
+static void thread_learns__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+
+	tcp_ready();
+	for (int i = 0; i < ROUNDS_OF_CONNECT; i++) {
+		tcp_close(tcp_accept(listener));
+		tcp_tell(end);
+	}
+	tcp_close(listener);
+}
+
+static void thread_learns__client(struct tcp_end *end)
+{
+	pthread_barrier_t begin;
+	pthread_t thread;
+	char byte;
+
+	SAME(pthread_barrier_init(&begin, NULL, 1), 0);
+	for (int i = 0; i < ROUNDS_OF_CONNECT; i++) {
+		struct connector one = { end, &begin, tcp_socket(end), 0 };
+		struct pollfd ask = { .fd = one.fd, .events = POLLIN };
+
+		SAME(pthread_create(&thread, NULL, connect_it, &one), 0);
+		tcp_await(end);
+		SAME(poll(&ask, 1, -1), 1);
+		SAME(recv(one.fd, &byte, 1, 0), 0);
+		SAME(pthread_join(thread, NULL), 0);
+		SAME(one.error, 0);
+		tcp_close(one.fd);
+	}
+}
+
 const struct tcp_case tcp_thread_cases[] = {
 	TCP_CASE(close_in_recv),
 	TCP_CASE(shutdown_in_recv),
@@ -550,5 +585,6 @@ const struct tcp_case tcp_thread_cases[] = {
 	TCP_CASE(cancelled),
 	TCP_CASE(cancelled_in_epoll),
 	TCP_CASE(thread_connects),
+	TCP_CASE(thread_learns),
 	{ 0 },
 };
