@@ -45,6 +45,7 @@ KINDS = "syn,handshake,closed,inject,icmp"
 LONG = os.environ.get("HOMA_TEST_LONG") == "1"
 COUNT = 20_000 if LONG else 4_000
 TURNS = 5 if LONG else 2
+KILLS = int(os.environ.get("KILLS") or (8 if LONG else 4))
 # Has connections to the ports of its arguments, says their own ports, and exchanges bytes over them until it is told
 # to end by SIGUSR1: all that comes back is right, and nothing takes longer than a minute.
 GOING = (
@@ -171,7 +172,7 @@ def test_programs__are_killed_while_instances_move() -> None:
         assert going.line(60)
         before = a.homad.resources()
         chance = random.Random(2)
-        for turn in range(int(os.environ.get("KILLS") or 8)):
+        for turn in range(KILLS):
             dies = a.start(by_homad(sys.executable, "-c", PATIENT, 5001))
             within = a.start(by_homad(sys.executable, "-c", GOING, a.v4, 5000, 5000))
             if chance.random() < 0.7:
