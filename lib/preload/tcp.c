@@ -261,10 +261,14 @@ static void end_begin(struct homa_pl_tcp *tcp)
 void homa_pl_tcp_await_begin(const struct homa_pl_tcp *tcp)
 {
 	const struct timespec pause = { .tv_nsec = 50000 };
-	int tries = 2000;
+	int cancel, error = errno, tries = 2000;
 
+	/* The caller has a reference of the socket, and may be no point of cancellation. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	while (__atomic_load_n(&tcp->begins, __ATOMIC_ACQUIRE) && tries--)
 		nanosleep(&pause, NULL);
+	pthread_setcancelstate(cancel, NULL);
+	errno = error;
 }
 
 /* Connect by homad. @local: the address to connect from, if @addr is on this host; else NULL. */

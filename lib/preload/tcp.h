@@ -118,8 +118,8 @@ struct homa_pl_tcp {
 	struct homa_pl_watch *watches;
 };
 
-/** homa_pl_tcp_await_begin() - waits until @tcp.begins is over, but no longer than 100 ms: a
- *  handler of signals may call from within connect(). */
+/** homa_pl_tcp_await_begin() - waits until @tcp.begins is over, for 2,000 sleeps of 50 us at most:
+ *  a handler of signals may call from within connect(). */
 void homa_pl_tcp_await_begin(const struct homa_pl_tcp *tcp);
 
 /** homa_pl_tcp_stream() - homad's connection or listener; NULL if the socket is the kernel's. If

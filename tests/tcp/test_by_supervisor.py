@@ -257,6 +257,7 @@ ENDLESS = (
     "room_limited_open",
     "send_time",
     "sets_exclusive",
+    "thread_learns",
     "urgent_apart",
     "urgent_far",
     "urgent_flags",
