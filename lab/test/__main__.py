@@ -164,15 +164,15 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--long",
         action="store_true",
-        help="also the long cases of the stages that pytest runs (before a release); those of stage vm "
-        "are asked for by --vm-all",
+        help="also the long cases, and more turns of others (before a release); stage vm has --vm-all and "
+        "stage hw has --hw for theirs",
     )
     parser.add_argument(
         "--slowest",
         type=int,
         default=0,
         metavar="N",
-        help="after each stage name its N slowest files and tests of pytest, with their time",
+        help="after each stage name its N slowest files and tests, with their time",
     )
     parser.add_argument(
         "--again",

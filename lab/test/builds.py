@@ -52,7 +52,7 @@ _ASAN = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
 }
-# Reports name functions and lines; the rest of what debuggers want takes a third of the time to compile.
+# Reports name functions and lines. What debuggers want beside that takes clang a sixth of its time.
 _LINES = ("-Dc_args=-g1", "-Dcpp_args=-g1")
 _TSAN = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
 
@@ -67,7 +67,7 @@ BUILDS = {
                 "-Db_sanitize=address,undefined",
                 "-Db_lundef=false",
                 "-Dassertions=true",
-                # With -O2 the sanitizers take gcc four times as long.
+                # With the sanitizers -O1 takes gcc 1.7 times as long, and -O2 2.5 times as that.
                 "-Doptimization=g",
                 *_LINES,
             ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Which files and tests of pytest took longest, from the reports that a stage has left."""
+"""Which files and tests took longest, from the reports in JUnit's form that a stage has left."""
 
 from __future__ import annotations
 
