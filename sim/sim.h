@@ -89,6 +89,9 @@ struct sim_failure {
  * @cut: length to which longer messages are cut, in bytes; 0: none is.
  * @load: share of the host links' rate that is offered.
  * @load_kind: whether @load counts wire or payload bytes.
+ * @closed: number of RPCs that each client keeps under way; 0: @load says when they come.
+ * @servers: with @closed, number of hosts, the first ones, that only answer, while the others
+ *	only ask; 0: all do both.
  * @warmup_ps: time at the beginning in which nothing is measured, ps.
  * @measure_ps: time after that whose new messages are measured, ps.
  * @drain_ps: most time that measured messages get to finish afterwards, ps.
@@ -127,6 +130,7 @@ struct sim_config {
 	u32 cut;
 	double load;
 	enum sim_load_kind load_kind;
+	u32 closed, servers;
 	u64 warmup_ps, measure_ps, drain_ps;
 	u64 max_messages;
 	u32 incast;

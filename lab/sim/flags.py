@@ -88,6 +88,8 @@ def _traffic() -> list[Flag]:
         Flag("load", "fraction", "share of the hosts' links that arrivals take, like 0.8", "0.8", g, low=0, high=10),
         Flag("load-kind", "choice", "load counts wire bytes (SIGCOMM'18) or payload (ATC'21)", "wire", g, ("wire", "payload")),
         Flag("mode", "choice", "one-way messages, or requests answered in kind", "oneway", g, ("oneway", "rpc")),
+        Flag("closed", "int", "with --mode rpc: RPCs that each client keeps under way", "--load says when they come", g, low=1, high=100000),
+        Flag("servers", "int", "with --closed: the first hosts, which only answer; the others only ask", "all do both", g, low=1, high=65534),
         Flag("response-size", "bytes", "of each response, with --mode rpc and --arrivals", "as its request", g),
         Flag("apart", "int", "messages from and to this host are counted by themselves", "none", g, high=65534),
         Flag("incast", "incast", "N:BYTES:PERIOD, now and then N hosts send to one at once", "", g),

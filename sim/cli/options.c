@@ -213,6 +213,23 @@ static int check_times(struct sim_options *o, char *err, size_t errlen)
 	return 0;
 }
 
+static int check_closed(const struct sim_options *o, char *err, size_t errlen)
+{
+	const struct sim_config *cfg = &o->cfg;
+
+	if (cfg->servers && !cfg->closed)
+		return wrong(err, errlen, "--servers needs --closed");
+	if (cfg->closed && (!cfg->rpc || cfg->arrivals[0] || o->against_oracle))
+		return wrong(err, errlen,
+			     "--closed is for --mode rpc, without --arrivals and --against-oracle");
+	if (cfg->hosts && cfg->servers >= cfg->hosts) {
+		snprintf(err, errlen, "--servers: of %u hosts at most %u can be servers",
+			 cfg->hosts, cfg->hosts - 1);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int check(struct sim_options *o, char *err, size_t errlen)
 {
 	struct sim_config *cfg = &o->cfg;
@@ -220,6 +237,8 @@ static int check(struct sim_options *o, char *err, size_t errlen)
 
 	if (!res)
 		res = check_times(o, err, errlen);
+	if (!res)
+		res = check_closed(o, err, errlen);
 	if (res)
 		return res;
 	if (cfg->apart > cfg->hosts && cfg->hosts) {

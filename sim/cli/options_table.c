@@ -90,6 +90,8 @@ BYTES_FLAG(set_ecn, "ecn", cfg.ecn_bytes)
 NUMBER_FLAG(set_hosts, "hosts", hosts, 2, 65535)
 NUMBER_FLAG(set_per_rack, "hosts-per-rack", per_rack, 1, 65535)
 NUMBER_FLAG(set_trim, "trim-packets", cfg.trim_packets, 1, 1000000)
+NUMBER_FLAG(set_closed, "closed", cfg.closed, 1, 100000)
+NUMBER_FLAG(set_servers, "servers", cfg.servers, 1, 65534)
 NUMBER_FLAG(set_cores, "cores", cfg.software.cores, 1, 256)
 NUMBER_FLAG(set_mtu, "mtu", cfg.mtu, 256, 9216)
 TEXT_FLAG(set_json, json)
@@ -455,6 +457,12 @@ const struct sim_flag sim_flags[] = {
 	  set_load_kind },
 	{ "mode", "MODE",
 	  "oneway messages, or rpc: each is answered by as many bytes (oneway)", set_mode },
+	{ "closed", "N",
+	  "with --mode rpc: each client keeps N RPCs under way (--load says when they come)",
+	  set_closed },
+	{ "servers", "N",
+	  "with --closed: the first N hosts only answer, the others only ask (all do both)",
+	  set_servers },
 	{ "response-size", "BYTES",
 	  "with --mode rpc and --arrivals: of each response (as its request)",
 	  set_response },

@@ -91,6 +91,10 @@ static void add_load(cJSON *json, const struct sim *sim)
 		homa_json_round(json, "mean_wire_bytes", load->wire, 2);
 		homa_json_round(json, "mean_packets", load->packets, 4);
 		cJSON_AddNumberToObject(json, "cut_bytes", cfg->cut);
+		if (cfg->closed) {
+			cJSON_AddNumberToObject(json, "closed", cfg->closed);
+			cJSON_AddNumberToObject(json, "servers", cfg->servers);
+		}
 		cJSON_AddNumberToObject(json, "load", cfg->load);
 		cJSON_AddStringToObject(json, "load_kind",
 					cfg->load_kind == SIM_LOAD_WIRE ? "wire" :

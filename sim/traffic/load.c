@@ -99,7 +99,7 @@ void sim_load_compute(const struct sim_config *cfg, const struct homa_workload *
 	*load = (struct sim_load){ 0 };
 	means(cfg, workload, load);
 	bytes = cfg->load_kind == SIM_LOAD_WIRE ? load->wire : load->payload;
-	if (cfg->load <= 0)
+	if (cfg->load <= 0 || cfg->closed)
 		return;
 	load->gap_ns = bytes * ways * ns_per_byte / cfg->load;
 	load->payload_load = load->payload * ways * ns_per_byte / load->gap_ns;

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "sim_stats.h"
-#include "traffic_impl.h"
 #include "sim_transport.h"
+#include "traffic_impl.h"
 
 #define INCAST_STREAM (3ull << 40)
 
@@ -86,13 +86,13 @@ static void check_done(struct sim *sim)
 		sim->stop = true;
 }
 
-static void source_ends(struct sim *sim)
+void sim_traffic_source_ends(struct sim *sim)
 {
 	sim->traffic->sources--;
 	check_done(sim);
 }
 
-static bool enough(const struct sim *sim)
+bool sim_traffic_enough(const struct sim *sim)
 {
 	const struct sim_traffic *t = sim->traffic;
 
@@ -148,8 +148,8 @@ static void source_fires(struct sim *sim, struct sim_event *ev)
 	struct traffic_source *source = homa_container_of(ev, struct traffic_source, ev);
 	const struct homa_arrival *next = &source->next;
 
-	if (enough(sim)) {
-		source_ends(sim);
+	if (sim_traffic_enough(sim)) {
+		sim_traffic_source_ends(sim);
 		return;
 	}
 	sim_traffic_message(sim, source->host, next->peer + (next->peer >= source->host),
@@ -163,14 +163,14 @@ static void recorded_fires(struct sim *sim, struct sim_event *ev)
 	struct sim_traffic *t = sim->traffic;
 	const struct sim_recorded *r = &t->recording.list[t->next_recorded];
 
-	if (!enough(sim)) {
+	if (!sim_traffic_enough(sim)) {
 		sim_traffic_message(sim, r->src, r->dst, r->length, r->quantile, false);
 		if (++t->next_recorded < t->recording.count) {
 			sim_event_add(sim->agenda, ev, r[1].at_ns * SIM_NS);
 			return;
 		}
 	}
-	source_ends(sim);
+	sim_traffic_source_ends(sim);
 }
 
 /*
@@ -183,8 +183,8 @@ static void incast_fires(struct sim *sim, struct sim_event *ev)
 	struct sim_traffic *t = sim->traffic;
 	u32 i, one, other;
 
-	if (enough(sim)) {
-		source_ends(sim);
+	if (sim_traffic_enough(sim)) {
+		sim_traffic_source_ends(sim);
 		return;
 	}
 	/* Puts incast + 1 random hosts first. */
@@ -265,6 +265,8 @@ static void message_over(struct sim *sim, struct sim_msg *msg)
 		msg->measured = false;
 		t->num_open--;
 	}
+	if (t->client)
+		sim_closed_loop_over(sim, msg->src);
 	check_done(sim);
 }
 
@@ -523,6 +525,8 @@ int sim_traffic_start(struct sim *sim, char *err, size_t errlen)
 	res = plan_sources(sim);
 	if (!res)
 		res = plan_incast(sim, err, errlen);
+	if (!res)
+		res = sim_closed_loop_start(sim);
 	if (!res && !t->sources) {
 		snprintf(err, errlen,
 			 "there is nothing to send: give a --load above 0, --arrivals FILE or --incast N:BYTES:PERIOD");
@@ -550,6 +554,7 @@ static void cancel_all(struct sim *sim)
 		sim_event_cancel(sim->agenda, events[i]);
 	for (i = 0; t->source && i < sim->cfg.hosts; i++)
 		sim_event_cancel(sim->agenda, &t->source[i].ev);
+	sim_closed_loop_stop(sim);
 }
 
 void sim_traffic_free(struct sim *sim)

@@ -101,6 +101,7 @@ int sim_recorder_close(struct sim *sim, struct sim_recorder *rec, char *err, siz
 /* ---- traffic.c ---- */
 
 struct traffic_source;
+struct traffic_client;
 struct traffic_open;
 
 /**
@@ -126,7 +127,8 @@ struct sim_bytes {
 /**
  * struct sim_traffic - the run's traffic
  * @load: load that was asked for.
- * @source: state of each host that creates messages.
+ * @source: state of each host that creates messages by itself.
+ * @client: state of each host, if clients wait for answers (--closed); NULL: they do not.
  * @sources: number of hosts that still create messages; 1 for a recording.
  * @recording: recorded trace, if there is one.
  * @next_recorded: index of its next message.
@@ -167,6 +169,7 @@ struct sim_bytes {
 struct sim_traffic {
 	struct sim_load load;
 	struct traffic_source *source;
+	struct traffic_client *client;
 	u32 sources;
 	struct sim_recording recording;
 	size_t next_recorded;

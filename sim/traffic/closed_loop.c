@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Clients that wait for answers: each has so many RPCs under way, and sends
+ * the next one when one of them is over. Whom it asks and for how much it draws
+ * from the stream of its own that would also give its open-loop arrivals.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "traffic_impl.h"
+
+/**
+ * struct traffic_client - a host that keeps RPCs under way
+ * @ev: event at which it sends.
+ * @arrivals: lengths of its requests, and whom it asks.
+ * @due: number of RPCs that it sends at @ev.
+ * @waits: @ev is to happen.
+ * @ended: it sends nothing more.
+ */
+struct traffic_client {
+	struct sim_event ev;
+	struct homa_arrivals arrivals;
+	u32 due;
+	bool waits, ended;
+};
+
+static void client_sends(struct sim *sim, struct sim_event *ev)
+{
+	struct traffic_client *client = homa_container_of(ev, struct traffic_client, ev);
+	const u32 host = (u32)(client - sim->traffic->client), servers = sim->cfg.servers;
+	struct homa_arrival next;
+
+	client->waits = false;
+	for (; client->due; client->due--) {
+		if (sim_traffic_enough(sim)) {
+			client->due = 0;
+			client->ended = true;
+			sim_traffic_source_ends(sim);
+			return;
+		}
+		homa_arrivals_next(&client->arrivals, &next);
+		if (!servers && next.peer >= host)
+			next.peer++;
+		sim_traffic_message(sim, host, next.peer, next.size, (float)next.quantile,
+				    false);
+	}
+}
+
+/* Has @client send at the present time, but not from within what happens now. */
+static void client_wakes(struct sim *sim, struct traffic_client *client)
+{
+	if (client->waits)
+		return;
+	client->waits = true;
+	sim_event_add(sim->agenda, &client->ev, sim->now);
+}
+
+void sim_closed_loop_over(struct sim *sim, u32 host)
+{
+	struct traffic_client *client = &sim->traffic->client[host];
+
+	if (client->ended)
+		return;
+	client->due++;
+	client_wakes(sim, client);
+}
+
+int sim_closed_loop_start(struct sim *sim)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	struct sim_traffic *t = sim->traffic;
+	u32 i;
+
+	if (!cfg->closed)
+		return 0;
+	t->client = calloc(cfg->hosts, sizeof(*t->client));
+	if (!t->client)
+		return -ENOMEM;
+	for (i = 0; i < cfg->hosts; i++) {
+		struct traffic_client *client = &t->client[i];
+
+		client->ev.fn = client_sends;
+		client->ended = i < cfg->servers;
+		if (client->ended)
+			continue;
+		homa_arrivals_init(&client->arrivals, &sim->workload, 0,
+				   cfg->servers ? cfg->servers : cfg->hosts - 1,
+				   cfg->seed, i);
+		client->due = cfg->closed;
+		client_wakes(sim, client);
+		t->sources++;
+	}
+	return 0;
+}
+
+void sim_closed_loop_stop(struct sim *sim)
+{
+	struct sim_traffic *t = sim->traffic;
+	u32 i;
+
+	for (i = 0; t->client && i < sim->cfg.hosts; i++)
+		sim_event_cancel(sim->agenda, &t->client[i].ev);
+	free(t->client);
+	t->client = NULL;
+}
