@@ -52,7 +52,7 @@ void sim_config_default(struct sim_config *cfg)
 	cfg->warmup_ps = 5 * SIM_MS;
 	cfg->measure_ps = 20 * SIM_MS;
 	cfg->drain_ps = 1000 * SIM_MS;
-	sim_costs_default(&cfg->software);
+	sim_costs_default(&cfg->software, SIM_STACK_HOMA);
 	homa_params_default(&cfg->homa);
 }
 

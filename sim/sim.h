@@ -157,7 +157,8 @@ struct sim_config {
  * @arrived: bytes that have reached the receiving host; traffic.c counts them.
  * @created: time at which the application sent it, ps.
  * @done: time at which it had arrived whole, ps.
- * @ideal_ps: time that it would take alone on the idle network, ps.
+ * @ideal_ps: time that it would take alone on the idle network, with Homa's software at both
+ *	ends if cores are modelled, ps.
  * @wait_ps: time that the packet which completed it waited in queues, ps; sim_delivered()
  *	writes it.
  * @lag_ps: part of @wait_ps that is preemption lag, see struct sim_pkt.

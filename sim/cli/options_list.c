@@ -126,12 +126,18 @@ static cJSON *costs_json(void)
 	for (i = 0; i < SIM_COSTS; i++) {
 		item = cJSON_CreateObject();
 		cJSON_AddStringToObject(item, "name", sim_costs[i].name);
-		cJSON_AddNumberToObject(item, "default", (double)sim_costs[i].value);
+		cJSON_AddNumberToObject(item, "default",
+					(double)sim_costs[i].value[SIM_STACK_HOMA]);
+		cJSON_AddNumberToObject(item, "tcp_default",
+					(double)sim_costs[i].value[SIM_STACK_TCP]);
 		cJSON_AddNumberToObject(item, "min", (double)sim_costs[i].min);
 		cJSON_AddNumberToObject(item, "max", (double)sim_costs[i].max);
 		cJSON_AddStringToObject(item, "unit", sim_costs[i].unit);
 		cJSON_AddStringToObject(item, "text", sim_costs[i].text);
-		cJSON_AddStringToObject(item, "source", sim_costs[i].source);
+		cJSON_AddStringToObject(item, "source",
+					sim_costs[i].source[SIM_STACK_HOMA]);
+		cJSON_AddStringToObject(item, "tcp_source",
+					sim_costs[i].source[SIM_STACK_TCP]);
 		cJSON_AddItemToArray(list, item);
 	}
 	return list;

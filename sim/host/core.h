@@ -41,6 +41,7 @@ struct sim_work {
  * @since: time at which @running was begun or continued, ps.
  * @irq_at: time at which an interrupt's work was last begun or done, ps.
  * @app_at: time at which an application's work was last done, ps.
+ * @wake_at: time at which its application's thread is or was awake after its last wake-up, ps.
  * @busy: time in which the core worked, ps.
  */
 struct sim_core {
@@ -48,7 +49,7 @@ struct sim_core {
 	struct sim_work *running;
 	struct sim_work *head[2], *tail[2];
 	u64 since;
-	u64 irq_at, app_at;
+	u64 irq_at, app_at, wake_at;
 	u64 busy;
 };
 

@@ -26,6 +26,13 @@ enum sim_cost {
 	SIM_COSTS,
 };
 
+/* Whose costs a host's software has, and how its applications get their messages. */
+enum sim_stack {
+	SIM_STACK_HOMA, /* homa.ko: a message is handed over when all of it is there */
+	SIM_STACK_TCP, /* the kernel's TCP: a reader takes a stream's bytes as they come */
+	SIM_STACKS,
+};
+
 /* What a network card does for its host. */
 enum sim_offload {
 	SIM_OFFLOAD_RSS = 1, /* spreads packets by RPC, not by the sender's address */
@@ -36,35 +43,37 @@ enum sim_offload {
 /**
  * struct sim_cost_info - a cost
  * @name: name of the cost on the command line.
- * @value: its value unless something else is given.
+ * @value: its value for each stack unless something else is given.
  * @min: smallest value that is allowed.
  * @max: largest value that is allowed.
  * @unit: unit of the value.
  * @text: what is paid with it.
- * @source: where @value is from.
+ * @source: where @value is from, for each stack.
  */
 struct sim_cost_info {
 	const char *name;
-	u64 value, min, max;
-	const char *unit, *text, *source;
+	u64 value[SIM_STACKS], min, max;
+	const char *unit, *text, *source[SIM_STACKS];
 };
 
 /**
  * struct sim_software - a host's software; all zero: it costs nothing
  * @cores: number of cores of each host; 0: software is not modelled.
  * @offload: bits of enum sim_offload.
+ * @stack: whose software it is.
  * @cost: the costs.
  */
 struct sim_software {
 	u32 cores;
 	u32 offload;
+	enum sim_stack stack;
 	u64 cost[SIM_COSTS];
 };
 
 extern const struct sim_cost_info sim_costs[SIM_COSTS];
 
-/** sim_costs_default() - write the table's values to @soft */
-void sim_costs_default(struct sim_software *soft);
+/** sim_costs_default() - make @soft's software that of @stack, with the table's values */
+void sim_costs_default(struct sim_software *soft, enum sim_stack stack);
 /** sim_cost_set() - set one by name; false: there is none, or it cannot have this value */
 bool sim_cost_set(struct sim_software *soft, const char *name, u64 value);
 

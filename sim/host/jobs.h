@@ -95,6 +95,12 @@ static inline u32 sim_core_by_hash(const struct sim *sim, u32 host, u64 word)
 	return host * cores + (u32)((h >> 32) * cores >> 32);
 }
 
+/* Returns whether hosts run the kernel's TCP. */
+static inline bool sim_is_tcp(const struct sim *sim)
+{
+	return sim->cfg.software.stack == SIM_STACK_TCP;
+}
+
 /** sim_job_new() - return a job for @core; NULL: no memory, and the run stops */
 struct sim_job *sim_job_new(struct sim *sim, u32 core);
 /** sim_job_free() - @job may be used again */
@@ -107,5 +113,10 @@ void sim_job_count(struct sim *sim, const struct sim_job *job);
 void sim_job_start(struct sim *sim, struct sim_job *job);
 /** sim_job_done() - count and free the job of @work: what is called when nobody waits for it */
 void sim_job_done(struct sim *sim, struct sim_work *work);
+
+/* ---- software.c ---- */
+
+/** sim_software_read() - have the reader of @msg take @bytes that came and did not complete it */
+void sim_software_read(struct sim *sim, const struct sim_msg *msg, u64 bytes);
 
 #endif

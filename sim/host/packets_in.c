@@ -8,23 +8,47 @@
 
 #define NEXT_CORES 4u /* ATC'21: "the next few cores" */
 
-/* Returns the number of units of @job's packets: with lro one of an RPC's packets in a row. */
-static u32 units_of(const struct sim *sim, const struct sim_job *job)
+/* May @pkt be in a unit with @last, the packet before it? */
+static bool joins(const struct sim *sim, const struct sim_pkt *last,
+		  const struct sim_pkt *pkt)
+{
+	if (sim_is_tcp(sim))
+		return pkt->payload && last->payload && pkt->flow == last->flow;
+	return pkt->msg && last->msg && pkt->msg_serial == last->msg_serial;
+}
+
+/* Returns the number of units of @job's packets: those that follow each other are one if @join. */
+static u32 units_of(const struct sim *sim, const struct sim_job *job, bool join)
 {
 	const struct sim_pkt *pkt, *last = NULL;
 	u64 bytes = 0;
 	u32 units = 0;
 
 	for (pkt = job->head; pkt; last = pkt, pkt = pkt->next) {
-		bool joined = sim->cfg.software.offload & SIM_OFFLOAD_LRO && last &&
-			      pkt->msg && last->msg &&
-			      pkt->msg_serial == last->msg_serial &&
+		bool joined = join && last && joins(sim, last, pkt) &&
 			      bytes + pkt->payload <= sim_cost_of(sim, SIM_COST_UNIT);
 
 		bytes = joined ? bytes + pkt->payload : pkt->payload;
 		units += !joined;
 	}
 	return units;
+}
+
+/* Gives @pkt of a stream to the transport, and to the reader what it brings of a message that
+ * is not complete yet. */
+static void stream_rx(struct sim *sim, struct sim_pkt *pkt)
+{
+	struct sim_msg *msg = pkt->payload ? sim_pkt_msg(pkt) : NULL;
+	const u32 bytes = pkt->payload;
+
+	if (msg)
+		sim_msg_get(msg);
+	sim->cfg.transport->rx(sim, &sim->hosts[pkt->dst], pkt);
+	if (!msg)
+		return;
+	if (!msg->delivered)
+		sim_software_read(sim, msg, bytes);
+	sim_msg_put(sim, msg);
 }
 
 static void softirq_done(struct sim *sim, struct sim_work *work)
@@ -37,7 +61,10 @@ static void softirq_done(struct sim *sim, struct sim_work *work)
 	for (; pkt; pkt = next) {
 		next = pkt->next;
 		pkt->next = NULL;
-		sim->cfg.transport->rx(sim, &sim->hosts[pkt->dst], pkt);
+		if (sim_is_tcp(sim))
+			stream_rx(sim, pkt);
+		else
+			sim->cfg.transport->rx(sim, &sim->hosts[pkt->dst], pkt);
 	}
 }
 
@@ -57,9 +84,11 @@ static u32 softirq_core(const struct sim *sim, u32 core)
 	return best;
 }
 
-static void softirq_start(struct sim *sim, struct sim_pkt *head, u32 from)
+/* Has @core take in the packets from @head on, which a pass of NAPI on core @from took. */
+static void softirq_start(struct sim *sim, struct sim_pkt *head, u32 core, u32 from)
 {
-	struct sim_job *job = sim_job_new(sim, softirq_core(sim, from));
+	const bool join = sim_is_tcp(sim) || sim->cfg.software.offload & SIM_OFFLOAD_LRO;
+	struct sim_job *job = sim_job_new(sim, core);
 
 	if (!job)
 		return;
@@ -67,10 +96,43 @@ static void softirq_start(struct sim *sim, struct sim_pkt *head, u32 from)
 	job->work.irq = true;
 	job->work.done = softirq_done;
 	job->cost[SIM_PART_SOFTIRQ] =
-		units_of(sim, job) * sim_time_for(sim, SIM_COST_SOFTIRQ);
+		units_of(sim, job, join) * sim_time_for(sim, SIM_COST_SOFTIRQ);
 	if (job->core != from)
 		job->cost[SIM_PART_SOFTIRQ] += sim_cost_of(sim, SIM_COST_HANDOFF) * SIM_NS;
 	sim_job_start(sim, job);
+}
+
+/* Takes the packets of the first one's flow out of @head and returns them. */
+static struct sim_pkt *flow_take(struct sim_pkt **head)
+{
+	struct sim_pkt *first = *head, **tail = &first, **rest = head, *pkt = *head;
+	const u32 flow = first->flow;
+
+	for (; pkt; pkt = pkt->next) {
+		struct sim_pkt ***to = pkt->flow == flow ? &tail : &rest;
+
+		**to = pkt;
+		*to = &pkt->next;
+	}
+	*tail = NULL;
+	*rest = NULL;
+	return first;
+}
+
+/* Makes batches for the softirq of what a pass of NAPI on @core took: one, or one for each
+ * flow. */
+static void batches_start(struct sim *sim, struct sim_pkt *head, u32 core)
+{
+	if (!sim_is_tcp(sim)) {
+		softirq_start(sim, head, softirq_core(sim, core), core);
+		return;
+	}
+	while (head) {
+		struct sim_pkt *some = flow_take(&head);
+
+		softirq_start(sim, some,
+			      sim_core_by_hash(sim, some->dst, ~(u64)some->flow), core);
+	}
 }
 
 static void napi_ask(struct sim *sim, u32 core, bool again);
@@ -87,7 +149,7 @@ static void napi_done(struct sim *sim, struct sim_work *work)
 	ring->polled = false;
 	if (ring->head)
 		napi_ask(sim, core, true);
-	softirq_start(sim, head, core);
+	batches_start(sim, head, core);
 }
 
 /* Takes what waits in the card's queue and returns how long that takes. */
@@ -106,8 +168,10 @@ static u64 napi_begin(struct sim *sim, struct sim_work *work)
 	last->next = NULL;
 	sim->cores->passes++;
 	sim->cores->packets += n;
-	job->cost[SIM_PART_NAPI] = sim_time_for(sim, SIM_COST_PASS) +
-				   units_of(sim, job) * sim_time_for(sim, SIM_COST_NAPI);
+	job->cost[SIM_PART_NAPI] =
+		sim_time_for(sim, SIM_COST_PASS) +
+		units_of(sim, job, sim->cfg.software.offload & SIM_OFFLOAD_LRO) *
+			sim_time_for(sim, SIM_COST_NAPI);
 	if (!job->again)
 		job->cost[SIM_PART_NAPI] += sim_cost_of(sim, SIM_COST_INTERRUPT) * SIM_NS;
 	return sim_job_time(job);

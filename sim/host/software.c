@@ -12,6 +12,12 @@
  * All messages of an RPC belong to one thread at each end, and so to one core,
  * by hash. Nothing knows whether that core is busy with packets of others: such
  * hot spots are what the model is for.
+ *
+ * With the kernel's TCP (SIM_STACK_TCP) a pass is one batch for each flow, and
+ * a flow's softirq core is always the same, by hash; packets of a flow in a row
+ * are joined there (GRO). The sender copies a message unit by unit, so only the
+ * first unit delays its first packet, and the reader copies what has come, so a
+ * long message's copy is over soon after its last packet.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,16 +65,36 @@ static struct sim_job *call_new(struct sim *sim, u32 host, struct sim_msg *msg,
 	return job;
 }
 
+/* Has @core copy @bytes for an application, with nothing that waits for it. */
+static struct sim_job *copy_new(struct sim *sim, u32 core, enum sim_part part, u64 bytes)
+{
+	struct sim_job *job = sim_job_new(sim, core);
+
+	if (!job)
+		return NULL;
+	job->cost[part] = sim_copy_time(sim, bytes);
+	job->work.done = sim_job_done;
+	return job;
+}
+
 void sim_software_send(struct sim *sim, struct sim_msg *msg, sim_msg_fn then)
 {
-	struct sim_job *job = call_new(sim, msg->src, msg, then);
+	const enum sim_part part = msg->request ? SIM_PART_REPLY : SIM_PART_SEND;
+	struct sim_job *job = call_new(sim, msg->src, msg, then), *rest;
+	u64 bytes = msg->length;
 
 	if (!job)
 		return;
-	job->cost[msg->request ? SIM_PART_REPLY : SIM_PART_SEND] =
-		sim_time_for(sim, SIM_COST_SEND) + sim_time_for(sim, SIM_COST_UNIT_OUT) +
-		sim_copy_time(sim, msg->length);
+	if (sim_is_tcp(sim))
+		bytes = homa_min_u64(bytes, sim_cost_of(sim, SIM_COST_UNIT));
+	job->cost[part] = sim_time_for(sim, SIM_COST_SEND) +
+			  sim_time_for(sim, SIM_COST_UNIT_OUT) + sim_copy_time(sim, bytes);
 	sim_job_start(sim, job);
+	if (bytes == msg->length)
+		return;
+	rest = copy_new(sim, job->core, part, msg->length - bytes);
+	if (rest)
+		sim_job_start(sim, rest);
 }
 
 /* Does the thread on @core sleep? A busy thread sees its next message by itself. */
@@ -79,22 +105,63 @@ static bool asleep(const struct sim *sim, const struct sim_core *core)
 	return sim->now - core->app_at >= sim_cost_of(sim, SIM_COST_POLL) * SIM_NS;
 }
 
+/* Has an application's thread begin @job. If it sleeps, it is woken for it; if another job has
+ * woken it just now, that wake-up serves this one, too. */
+static void thread_starts(struct sim *sim, struct sim_job *job)
+{
+	struct sim_core *core = &sim->cores->core[job->core];
+
+	if (sim->now >= core->wake_at) {
+		if (!asleep(sim, core)) {
+			sim_job_start(sim, job);
+			return;
+		}
+		job->cost[SIM_PART_WAKE] = sim_time_for(sim, SIM_COST_WAKE);
+		core->wake_at = sim->now + sim_cost_of(sim, SIM_COST_SLEEP) * SIM_NS;
+	}
+	job->later.fn = job_arrives;
+	sim_event_add(sim->agenda, &job->later, core->wake_at);
+}
+
 void sim_software_recv(struct sim *sim, struct sim_msg *msg, sim_msg_fn then)
 {
 	struct sim_job *job = call_new(sim, msg->dst, msg, then);
+	u64 bytes = msg->length;
 
 	if (!job)
 		return;
+	/* What came before the last packet was read when it came. */
+	if (sim_is_tcp(sim))
+		bytes = homa_min_u64(bytes, sim->cfg.mtu);
 	job->cost[SIM_PART_RECV] =
-		sim_time_for(sim, SIM_COST_RECV) + sim_copy_time(sim, msg->length);
-	if (!asleep(sim, &sim->cores->core[job->core])) {
-		sim_job_start(sim, job);
-		return;
-	}
-	job->cost[SIM_PART_WAKE] = sim_time_for(sim, SIM_COST_WAKE);
-	job->later.fn = job_arrives;
-	sim_event_add(sim->agenda, &job->later,
-		      sim->now + sim_cost_of(sim, SIM_COST_SLEEP) * SIM_NS);
+		sim_time_for(sim, SIM_COST_RECV) + sim_copy_time(sim, bytes);
+	thread_starts(sim, job);
+}
+
+void sim_software_read(struct sim *sim, const struct sim_msg *msg, u64 bytes)
+{
+	struct sim_job *job =
+		copy_new(sim, app_core(sim, msg->dst, msg), SIM_PART_RECV, bytes);
+
+	if (job)
+		thread_starts(sim, job);
+}
+
+u64 sim_software_alone(const struct sim *sim, u32 length)
+{
+	static const enum sim_cost once[] = { SIM_COST_SEND,	SIM_COST_UNIT_OUT,
+					      SIM_COST_PASS,	SIM_COST_NAPI,
+					      SIM_COST_SOFTIRQ, SIM_COST_RECV };
+	const struct sim_software *soft = &sim->cfg.software;
+	u64 insns = 0, ns = sim_cost_of(sim, SIM_COST_INTERRUPT);
+	u32 i;
+
+	for (i = 0; i < HOMA_ARRAY_SIZE(once); i++)
+		insns += sim_is_tcp(sim) ? sim_costs[once[i]].value[SIM_STACK_HOMA] :
+					   soft->cost[once[i]];
+	if (soft->cores > 1)
+		ns += sim_cost_of(sim, SIM_COST_HANDOFF);
+	return sim_time_of(sim, insns) + 2 * sim_copy_time(sim, length) + ns * SIM_NS;
 }
 
 /* ---- packets out ---- */

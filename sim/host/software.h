@@ -32,6 +32,10 @@ void sim_software_free(struct sim *sim);
 void sim_software_send(struct sim *sim, struct sim_msg *msg, sim_msg_fn then);
 /** sim_software_recv() - have @msg's receiver make its system call, then call @then */
 void sim_software_recv(struct sim *sim, struct sim_msg *msg, sim_msg_fn then);
+/** sim_software_alone() - return what Homa's software takes of the time of a message of @length
+ *  bytes that meets no other and whose reader polls, ps; of packets that follow each other
+ *  only the last one's reception does not overlap with the others' way */
+u64 sim_software_alone(const struct sim *sim, u32 length);
 /** sim_software_tx() - the packet that a host begins to send keeps a core busy */
 void sim_software_tx(struct sim *sim, const struct sim_pkt *pkt);
 /** sim_software_rx() - have @pkt's receiver take it in, then give it to the transport */

@@ -76,6 +76,7 @@ static int dctcp_defaults(struct sim_config *cfg)
 	window_defaults(cfg, dctcp_options);
 	cfg->shared_bytes = WINDOW_SWITCH_BYTES;
 	cfg->shared_alpha = 256;
+	sim_costs_default(&cfg->software, SIM_STACK_TCP);
 	cfg->ecn_bytes = WINDOW_ECN_AUTO;
 	return 0;
 }

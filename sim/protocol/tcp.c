@@ -38,6 +38,7 @@ static int tcp_defaults(struct sim_config *cfg)
 	window_defaults(cfg, tcp_options);
 	cfg->shared_bytes = WINDOW_SWITCH_BYTES;
 	cfg->shared_alpha = 256;
+	sim_costs_default(&cfg->software, SIM_STACK_TCP);
 	return 0;
 }
 

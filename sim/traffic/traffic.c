@@ -13,6 +13,7 @@
 
 #include "sim_stats.h"
 #include "sim_transport.h"
+#include "software.h"
 #include "traffic_impl.h"
 
 #define INCAST_STREAM (3ull << 40)
@@ -101,11 +102,18 @@ bool sim_traffic_enough(const struct sim *sim)
 
 /* ---- creating ---- */
 
+/* Returns the time that a message would take that meets no other, ps. */
+static u64 alone_ps(const struct sim *sim, u32 src, u32 dst, u32 length)
+{
+	return sim_ideal_ps(sim, src, dst, length) +
+	       (sim->cores ? sim_software_alone(sim, length) : 0);
+}
+
 static void message_start(struct sim *sim, struct sim_msg *msg)
 {
 	struct sim_traffic *t = sim->traffic;
 
-	msg->ideal_ps = sim_ideal_ps(sim, msg->src, msg->dst, msg->length);
+	msg->ideal_ps = alone_ps(sim, msg->src, msg->dst, msg->length);
 	t->backlog += msg->length;
 	if (t->opened && !t->closed) {
 		t->offered.msgs++;
@@ -315,8 +323,8 @@ static u64 whole_ideal(const struct sim *sim, const struct sim_msg *first)
 {
 	if (!sim->cfg.rpc)
 		return first->ideal_ps;
-	return first->ideal_ps + sim_ideal_ps(sim, first->dst, first->src,
-					      sim_response_bytes(&sim->cfg, first->length));
+	return first->ideal_ps + alone_ps(sim, first->dst, first->src,
+					  sim_response_bytes(&sim->cfg, first->length));
 }
 
 static void failed(struct sim *sim, struct sim_msg *msg, int error)
