@@ -35,20 +35,16 @@ static u32 units_of(const struct sim *sim, const struct sim_job *job, bool join)
 }
 
 /* Gives @pkt of a stream to the transport, and to the reader what it brings of a message that
- * is not complete yet. */
+ * is not complete then. */
 static void stream_rx(struct sim *sim, struct sim_pkt *pkt)
 {
-	struct sim_msg *msg = pkt->payload ? sim_pkt_msg(pkt) : NULL;
+	const struct sim_msg *msg = pkt->msg;
+	const u64 serial = pkt->msg_serial;
 	const u32 bytes = pkt->payload;
 
-	if (msg)
-		sim_msg_get(msg);
 	sim->cfg.transport->rx(sim, &sim->hosts[pkt->dst], pkt);
-	if (!msg)
-		return;
-	if (!msg->delivered)
+	if (bytes && msg && msg->serial == serial && !msg->delivered)
 		sim_software_read(sim, msg, bytes);
-	sim_msg_put(sim, msg);
 }
 
 static void softirq_done(struct sim *sim, struct sim_work *work)

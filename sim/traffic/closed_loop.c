@@ -12,6 +12,7 @@
 /**
  * struct traffic_client - a host that keeps RPCs under way
  * @ev: event at which it sends.
+ * @asks: has host @host send an RPC.
  * @arrivals: lengths of its requests, and whom it asks.
  * @due: number of RPCs that it sends at @ev.
  * @waits: @ev is to happen.
@@ -19,31 +20,21 @@
  */
 struct traffic_client {
 	struct sim_event ev;
+	void (*asks)(struct sim *sim, u32 host);
 	struct homa_arrivals arrivals;
 	u32 due;
 	bool waits, ended;
 };
 
-static void client_sends(struct sim *sim, struct sim_event *ev)
+static void client_fires(struct sim *sim, struct sim_event *ev)
 {
 	struct traffic_client *client = homa_container_of(ev, struct traffic_client, ev);
-	const u32 host = (u32)(client - sim->traffic->client), servers = sim->cfg.servers;
-	struct homa_arrival next;
+	u32 due = client->due;
 
 	client->waits = false;
-	for (; client->due; client->due--) {
-		if (sim_traffic_enough(sim)) {
-			client->due = 0;
-			client->ended = true;
-			sim_traffic_source_ends(sim);
-			return;
-		}
-		homa_arrivals_next(&client->arrivals, &next);
-		if (!servers && next.peer >= host)
-			next.peer++;
-		sim_traffic_message(sim, host, next.peer, next.size, (float)next.quantile,
-				    false);
-	}
+	client->due = 0;
+	while (due-- && !client->ended)
+		client->asks(sim, (u32)(client - sim->traffic->client));
 }
 
 /* Has @client send at the present time, but not from within what happens now. */
@@ -65,7 +56,19 @@ void sim_closed_loop_over(struct sim *sim, u32 host)
 	client_wakes(sim, client);
 }
 
-int sim_closed_loop_start(struct sim *sim)
+void sim_closed_loop_next(struct sim *sim, u32 host, struct homa_arrival *next)
+{
+	homa_arrivals_next(&sim->traffic->client[host].arrivals, next);
+	if (!sim->cfg.servers && next->peer >= host)
+		next->peer++;
+}
+
+void sim_closed_loop_end(struct sim *sim, u32 host)
+{
+	sim->traffic->client[host].ended = true;
+}
+
+int sim_closed_loop_start(struct sim *sim, void (*asks)(struct sim *sim, u32 host))
 {
 	const struct sim_config *cfg = &sim->cfg;
 	struct sim_traffic *t = sim->traffic;
@@ -79,7 +82,8 @@ int sim_closed_loop_start(struct sim *sim)
 	for (i = 0; i < cfg->hosts; i++) {
 		struct traffic_client *client = &t->client[i];
 
-		client->ev.fn = client_sends;
+		client->ev.fn = client_fires;
+		client->asks = asks;
 		client->ended = i < cfg->servers;
 		if (client->ended)
 			continue;

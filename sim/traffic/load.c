@@ -16,7 +16,8 @@
  */
 
 #include "samemath.h"
-#include "traffic.h"
+#include "software.h"
+#include "traffic_impl.h"
 
 #define GRANT_WIRE SIM_MIN_WIRE
 
@@ -104,4 +105,18 @@ void sim_load_compute(const struct sim_config *cfg, const struct homa_workload *
 	load->gap_ns = bytes * ways * ns_per_byte / cfg->load;
 	load->payload_load = load->payload * ways * ns_per_byte / load->gap_ns;
 	load->wire_load = load->wire * ways * ns_per_byte / load->gap_ns;
+}
+
+u64 sim_alone_ps(const struct sim *sim, u32 src, u32 dst, u32 length)
+{
+	return sim_ideal_ps(sim, src, dst, length) +
+	       (sim->cores ? sim_software_alone(sim, length) : 0);
+}
+
+u64 sim_alone_rpc_ps(const struct sim *sim, const struct sim_msg *first)
+{
+	if (!sim->cfg.rpc)
+		return first->ideal_ps;
+	return first->ideal_ps + sim_alone_ps(sim, first->dst, first->src,
+					      sim_response_bytes(&sim->cfg, first->length));
 }

@@ -13,7 +13,6 @@
 
 #include "sim_stats.h"
 #include "sim_transport.h"
-#include "software.h"
 #include "traffic_impl.h"
 
 #define INCAST_STREAM (3ull << 40)
@@ -87,13 +86,13 @@ static void check_done(struct sim *sim)
 		sim->stop = true;
 }
 
-void sim_traffic_source_ends(struct sim *sim)
+static void source_ends(struct sim *sim)
 {
 	sim->traffic->sources--;
 	check_done(sim);
 }
 
-bool sim_traffic_enough(const struct sim *sim)
+static bool enough(const struct sim *sim)
 {
 	const struct sim_traffic *t = sim->traffic;
 
@@ -102,18 +101,11 @@ bool sim_traffic_enough(const struct sim *sim)
 
 /* ---- creating ---- */
 
-/* Returns the time that a message would take that meets no other, ps. */
-static u64 alone_ps(const struct sim *sim, u32 src, u32 dst, u32 length)
-{
-	return sim_ideal_ps(sim, src, dst, length) +
-	       (sim->cores ? sim_software_alone(sim, length) : 0);
-}
-
 static void message_start(struct sim *sim, struct sim_msg *msg)
 {
 	struct sim_traffic *t = sim->traffic;
 
-	msg->ideal_ps = alone_ps(sim, msg->src, msg->dst, msg->length);
+	msg->ideal_ps = sim_alone_ps(sim, msg->src, msg->dst, msg->length);
 	t->backlog += msg->length;
 	if (t->opened && !t->closed) {
 		t->offered.msgs++;
@@ -156,8 +148,8 @@ static void source_fires(struct sim *sim, struct sim_event *ev)
 	struct traffic_source *source = homa_container_of(ev, struct traffic_source, ev);
 	const struct homa_arrival *next = &source->next;
 
-	if (sim_traffic_enough(sim)) {
-		sim_traffic_source_ends(sim);
+	if (enough(sim)) {
+		source_ends(sim);
 		return;
 	}
 	sim_traffic_message(sim, source->host, next->peer + (next->peer >= source->host),
@@ -166,19 +158,33 @@ static void source_fires(struct sim *sim, struct sim_event *ev)
 	sim_event_add(sim->agenda, ev, next->at_ns * SIM_NS);
 }
 
+/* Has client @host, which waits for answers, send an RPC. */
+static void client_asks(struct sim *sim, u32 host)
+{
+	struct homa_arrival next;
+
+	if (enough(sim)) {
+		sim_closed_loop_end(sim, host);
+		source_ends(sim);
+		return;
+	}
+	sim_closed_loop_next(sim, host, &next);
+	sim_traffic_message(sim, host, next.peer, next.size, (float)next.quantile, false);
+}
+
 static void recorded_fires(struct sim *sim, struct sim_event *ev)
 {
 	struct sim_traffic *t = sim->traffic;
 	const struct sim_recorded *r = &t->recording.list[t->next_recorded];
 
-	if (!sim_traffic_enough(sim)) {
+	if (!enough(sim)) {
 		sim_traffic_message(sim, r->src, r->dst, r->length, r->quantile, false);
 		if (++t->next_recorded < t->recording.count) {
 			sim_event_add(sim->agenda, ev, r[1].at_ns * SIM_NS);
 			return;
 		}
 	}
-	sim_traffic_source_ends(sim);
+	source_ends(sim);
 }
 
 /*
@@ -191,8 +197,8 @@ static void incast_fires(struct sim *sim, struct sim_event *ev)
 	struct sim_traffic *t = sim->traffic;
 	u32 i, one, other;
 
-	if (sim_traffic_enough(sim)) {
-		sim_traffic_source_ends(sim);
+	if (enough(sim)) {
+		source_ends(sim);
 		return;
 	}
 	/* Puts incast + 1 random hosts first. */
@@ -319,14 +325,6 @@ static void delivered(struct sim *sim, struct sim_msg *msg)
 	sim_msg_put(sim, msg);
 }
 
-static u64 whole_ideal(const struct sim *sim, const struct sim_msg *first)
-{
-	if (!sim->cfg.rpc)
-		return first->ideal_ps;
-	return first->ideal_ps + alone_ps(sim, first->dst, first->src,
-					  sim_response_bytes(&sim->cfg, first->length));
-}
-
 static void failed(struct sim *sim, struct sim_msg *msg, int error)
 {
 	struct sim_msg *first = msg->request ? msg->request : msg;
@@ -334,7 +332,7 @@ static void failed(struct sim *sim, struct sim_msg *msg, int error)
 	sim->traffic->backlog -= msg->length - msg->arrived;
 	if (first->measured)
 		sim_stats_failed(sim->stats, first, sim->now - first->created,
-				 whole_ideal(sim, first), error);
+				 sim_alone_rpc_ps(sim, first), error);
 	message_over(sim, first);
 	sim_msg_put(sim, msg);
 }
@@ -351,7 +349,7 @@ static void judge_the_rest(struct sim *sim)
 		if (!sim_traffic_is_open(&t->open[i]))
 			continue;
 		sim_stats_failed(sim->stats, msg, sim->now - msg->created,
-				 whole_ideal(sim, msg), ETIME);
+				 sim_alone_rpc_ps(sim, msg), ETIME);
 		msg->measured = false;
 		t->num_open--;
 	}
@@ -534,7 +532,7 @@ int sim_traffic_start(struct sim *sim, char *err, size_t errlen)
 	if (!res)
 		res = plan_incast(sim, err, errlen);
 	if (!res)
-		res = sim_closed_loop_start(sim);
+		res = sim_closed_loop_start(sim, client_asks);
 	if (!res && !t->sources) {
 		snprintf(err, errlen,
 			 "there is nothing to send: give a --load above 0, --arrivals FILE or --incast N:BYTES:PERIOD");

@@ -46,6 +46,12 @@ void sim_load_compute(const struct sim_config *cfg, const struct homa_workload *
 /** sim_load_wire() - bytes on the wire of one message, counted as sim_load.wire */
 u64 sim_load_wire(const struct sim_config *cfg, u32 length);
 
+/** sim_alone_ps() - return the time of a message that meets no other, ps; with Homa's software at
+ *  both ends if cores are modelled */
+u64 sim_alone_ps(const struct sim *sim, u32 src, u32 dst, u32 length);
+/** sim_alone_rpc_ps() - return the same of all of @first's RPC, or of @first in a one-way run */
+u64 sim_alone_rpc_ps(const struct sim *sim, const struct sim_msg *first);
+
 /* ---- arrivals_file.c ---- */
 
 /**

@@ -27,10 +27,6 @@ static inline u32 sim_response_bytes(const struct sim_config *cfg, u32 request)
 	return cfg->response ? cfg->response : request;
 }
 
-/** sim_traffic_enough() - tell whether nothing more is to be created */
-bool sim_traffic_enough(const struct sim *sim);
-/** sim_traffic_source_ends() - one of sim_traffic.sources creates nothing more */
-void sim_traffic_source_ends(struct sim *sim);
 /** sim_traffic_ends_early() - tell after a sample whether the run may end with it */
 bool sim_traffic_ends_early(const struct sim *sim);
 /** sim_traffic_message() - create a message (RPC) now */
@@ -39,8 +35,13 @@ void sim_traffic_message(struct sim *sim, u32 src, u32 dst, u32 length, float qu
 
 /* ---- closed_loop.c ---- */
 
-/** sim_closed_loop_start() - have each client send its first RPCs, if there are clients; -ENOMEM */
-int sim_closed_loop_start(struct sim *sim);
+/** sim_closed_loop_start() - have each client send its first RPCs, if there are clients: by a call
+ *  of @asks for each; -ENOMEM */
+int sim_closed_loop_start(struct sim *sim, void (*asks)(struct sim *sim, u32 host));
+/** sim_closed_loop_next() - draw the next RPC of client @host */
+void sim_closed_loop_next(struct sim *sim, u32 host, struct homa_arrival *next);
+/** sim_closed_loop_end() - client @host sends nothing more */
+void sim_closed_loop_end(struct sim *sim, u32 host);
 /** sim_closed_loop_over() - an RPC of client @host is over: it may send another one */
 void sim_closed_loop_over(struct sim *sim, u32 host);
 /** sim_closed_loop_stop() - cancel all events, free all memory */
