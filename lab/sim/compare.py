@@ -146,6 +146,11 @@ def info(
     return Row(what, published, ours, unit, "", None, digits)
 
 
+def exactly(value: float) -> Stat:
+    """A number that was calculated: there is no run behind it."""
+    return Stat(value, None, 1)
+
+
 _HEAD = ("", "published", "ours", "n", "ours to it", "goal", "")
 
 

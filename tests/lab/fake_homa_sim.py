@@ -31,6 +31,7 @@ LIMIT = {"homa": 0.88, "pfabric": 0.85, "phost": 0.7, "pias": 0.83, "ndp": 0.73}
 PARTS = ("send", "reply", "recv", "wake", "napi", "softirq", "pacer", "total")
 COSTS = ("mips", "send-call", "recv-call", "unit-out", "napi-pass", "napi-packet")
 COSTS += ("softirq-packet", "interrupt")
+MEANS = {"w1": 250, "w2": 433, "w3": 2423, "w4": 60175, "w5": 385315}
 stopped = False
 
 
@@ -120,7 +121,9 @@ def result(argv: list[str]) -> dict:
         "schema": "homa-bench/1", "complete": not stopped, "interrupted": stopped,
         "slowdown": percentiles(p99), "latency_ns": {**percentiles(10 * p99), "max": 3},
         "deciles": deciles, "sim": sim, "time": {"window_s": 0.01},
-        "throughput": {"offered_gbps": 8.0, "offered_load": load, "wire_gbps": 1.0},
+        "throughput": {"offered_gbps": 8.0, "offered_load": load, "wire_gbps": 1.0}
+        | {"request_gbps": 20.0 / p99, "goodput_gbps": 10.0, "rps": 3e6 / p99},
+        "config": {"mean_bytes": MEANS.get(flags.get("--workload", "w4"), 100)},
     }  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def test_reproduce__few_messages_are_not_judged(
         (["fig99"], "--list"),
         (["--quick", "--night"], "--night"),
         (["--seeds", "0"], "./homa reproduce --help"),
-        (["atc7", "--quick"], "needs"),
+        (["offload-rtt", "--quick"], "needs"),
         (["--out", "/dev/null/x", "--quick", "fig14"], "--out"),
     ],
 )

@@ -8,6 +8,8 @@ from lab.sim.figures import (
     analytic,
     atc,
     atc_buffers,
+    atc_software,
+    atc_tables,
     atc_vary,
     cores,
     inside,
@@ -21,13 +23,16 @@ from lab.sim.figures.base import Figure
 
 _ORDER = (
     "fig10", "fig11", "fig12", "fig13", "fig14", "table1", "unsched",
-    "atc3", "atc4", "atc5", "atc6", "atc55", "atc-cores", "snia-offload", "lowqueue", "tas-7", "tas-11", "tas-12", "tas-13", "analytic",
+    "atc-table2", "atc-table3", "atc3", "atc3-cores", "atc4", "atc4-cores", "atc5", "atc6", "atc7", "atc-cores", "atc55",
+    "snia-offload", "lowqueue", "tas-7", "tas-11", "tas-12", "tas-13", "analytic",
 )  # fmt: skip
 _PARTS = (
     slowdown,
     inside,
     limits,
     atc,
+    atc_software,
+    atc_tables,
     atc_vary,
     atc_buffers,
     cores,

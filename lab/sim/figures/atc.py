@@ -10,6 +10,7 @@ there). So the shape is to be compared, Homa against TCP and DCTCP, not the micr
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab.bench.histogram import merge as merge_histograms
@@ -89,7 +90,7 @@ def _standard(lab: Lab, options: Options) -> Points:
     return Points(lab, options, {(p, w): atc(p, w, options) for w in WORKLOADS for p in chosen})
 
 
-def _ratios(points: Points) -> dict[tuple[str, str], Stat | Few]:
+def ratios(points: Points) -> dict[tuple[str, str], Stat | Few]:
     """P99 of short messages: another protocol over Homa, with the interval of the seeds'."""
     found = {}
     for w in WORKLOADS:
@@ -103,13 +104,20 @@ def _ratios(points: Points) -> dict[tuple[str, str], Stat | Few]:
     return found
 
 
-def _rows(points: Points) -> list[compare.Row]:
+def ratio_rows(points: Points) -> list[compare.Row]:
+    """Another protocol's P99 of short messages over Homa's, beside the paper's."""
     theirs = published()["atc"]
     rows = []
-    for (p, w), value in _ratios(points).items():
+    for (p, w), value in ratios(points).items():
         paper = theirs[p][w][1] / theirs["homa"][w][1]
         what = f"{w.upper()}, short messages, P99 of {draw.TITLES[p]} to Homa"
         rows.append(compare.at_least(what, paper, value, goal=theirs["ratio"][p]))
+    return rows
+
+
+def _rows(points: Points) -> list[compare.Row]:
+    theirs = published()["atc"]
+    rows = ratio_rows(points)
     for p in PROTOCOLS:
         for w in WORKLOADS:
             for index, percent in enumerate((50, 99)):
@@ -119,13 +127,14 @@ def _rows(points: Points) -> list[compare.Row]:
     return rows
 
 
-def _values(points: Points) -> dict[str, object]:
-    ratios = {
+def values(points: Points) -> dict[str, object]:
+    """The ratios, for the scoreboard."""
+    found = {
         f"{p}.{w}": value.mean
-        for (p, w), value in _ratios(points).items()
+        for (p, w), value in ratios(points).items()
         if isinstance(value, Stat)
     }
-    return {"short_p99_ratio": ratios, "worst_ratio": min(ratios.values()) if ratios else None}
+    return {"short_p99_ratio": found, "worst_ratio": min(found.values()) if found else None}
 
 
 NOTES = [
@@ -137,20 +146,26 @@ NOTES = [
 ]
 
 
-def atc3(lab: Lab, options: Options) -> Output:
-    """Slowdown by message size, P50 and P99."""
-    points = _standard(lab, options)
-    bins = {key: bins_of(points[key]) for key in points.keys()}
+@dataclass(frozen=True)
+class Look:
+    """What is written around a drawing: `title` of the result, `head` of the picture."""
+
+    title: str
+    head: str
+    under: str
+    rows: list[compare.Row]
+    values: dict[str, object]
+    notes: list[str]
+
+
+def by_size(points: Points, look: Look) -> Output:
+    """Figure 3: slowdown by message size, P50 and P99, of points (protocol, workload)."""
+    bins = {key: bins_of(points[key]) for key in points.keys() if key[0] in PROTOCOLS}
 
     def paint(stem: Path) -> list[Path]:
         with draw.canvas(10.6, 12.4, 4, 1) as (figure, panels):
             figure.subplots_adjust(left=0.07, right=0.9, top=0.925, bottom=0.055, hspace=0.5)
-            draw.headline(
-                figure,
-                "Slowdown of RPCs by message size, high load (ATC’21, Figure 3, simulated)",
-                words(options) + "; solid: P99, dotted: median",
-                0.07,
-            )
+            draw.headline(figure, look.head, look.under + "; solid: P99, dotted: median", 0.07)
             for panel, w in zip(panels[:, 0], WORKLOADS, strict=True):
                 curves = [(p, draw.TITLES[p], "", bins[p, w]) for p in PROTOCOLS if (p, w) in bins]
                 if not curves:
@@ -169,13 +184,29 @@ def atc3(lab: Lab, options: Options) -> Output:
             return finish(figure, stem)
 
     return Output(
-        "ATC'21 Figure 3, simulated: slowdown of RPCs by message size",
+        look.title,
         ["workload", "protocol", *COLUMNS],
         [r for (p, w), part in bins.items() for r in records_of((w, p), part)],
-        _rows(points),
+        look.rows,
         paint,
-        _values(points),
-        list(NOTES),
+        look.values,
+        look.notes,
+    )
+
+
+def atc3(lab: Lab, options: Options) -> Output:
+    """Slowdown by message size, P50 and P99."""
+    points = _standard(lab, options)
+    return by_size(
+        points,
+        Look(
+            "ATC'21 Figure 3, simulated: slowdown of RPCs by message size",
+            "Slowdown of RPCs by message size, high load (ATC’21, Figure 3, simulated)",
+            words(options),
+            _rows(points),
+            values(points),
+            list(NOTES),
+        ),
     )
 
 
@@ -184,10 +215,13 @@ _PERCENTS = (
 )  # fmt: skip
 
 
-def atc4(lab: Lab, options: Options) -> Output:
-    """How long short messages take: the whole distribution."""
-    points = _standard(lab, options)
-    shapes = {key: merge_histograms(tails.decile(points[key], 1)) for key in points.keys()}
+def distribution(points: Points, look: Look) -> Output:
+    """Figure 4: round trips of the shortest tenth, of points (protocol, workload)."""
+    shapes = {
+        key: merge_histograms(tails.decile(points[key], 1))
+        for key in points.keys()
+        if key[0] in PROTOCOLS
+    }
     records = [
         [w, p, shape.count, percent, f"{value / 1e3:.4g}"]
         for (p, w), shape in shapes.items()
@@ -199,12 +233,7 @@ def atc4(lab: Lab, options: Options) -> Output:
         with draw.canvas(10.6, 7.6, 2, 2, sharex=True, sharey=True) as (figure, panels):
             figure.subplots_adjust(left=0.105, right=0.985, top=0.855, bottom=0.08, hspace=0.2,
                                    wspace=0.08)  # fmt: skip
-            draw.headline(
-                figure,
-                "Round trips of the shortest tenth of messages, high load (ATC’21, Figure 4, simulated)",
-                words(options) + "; diamonds: the paper's P99",
-                0.105,
-            )
+            draw.headline(figure, look.head, look.under + "; diamonds: the paper's P99", 0.105)
             for panel, w in zip(panels.flat, WORKLOADS, strict=True):
                 _tail_panel(panel, w, shapes)
             for panel in panels[-1]:
@@ -215,13 +244,29 @@ def atc4(lab: Lab, options: Options) -> Output:
             return finish(figure, stem)
 
     return Output(
-        "ATC'21 Figure 4, simulated: latency of short messages",
+        look.title,
         ["workload", "protocol", "n", "percentile", "us"],
         records,
-        _rows(points),
+        look.rows,
         paint,
-        _values(points),
-        list(NOTES),
+        look.values,
+        look.notes,
+    )
+
+
+def atc4(lab: Lab, options: Options) -> Output:
+    """How long short messages take: the whole distribution."""
+    points = _standard(lab, options)
+    return distribution(
+        points,
+        Look(
+            "ATC'21 Figure 4, simulated: latency of short messages",
+            "Round trips of the shortest tenth of messages, high load (ATC’21, Figure 4, simulated)",
+            words(options),
+            _rows(points),
+            values(points),
+            list(NOTES),
+        ),
     )
 
 
