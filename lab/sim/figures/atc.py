@@ -33,10 +33,11 @@ from lab.sim.tails import Few
 
 WORKLOADS = ("w2", "w3", "w4", "w5")
 PROTOCOLS = ("homa", "dctcp", "tcp")
-# Simulated ms to warm up and to measure. Quick: a thousand of the shortest tenth with three seeds.
+# Simulated ms to warm up and to measure. Quick: several thousand of the shortest tenth with three seeds.
 _FULL = {"w2": (5, 50), "w3": (10, 100), "w4": (20, 200), "w5": (30, 400)}
-_QUICK = {"w2": (2, 3), "w3": (3, 6), "w4": (8, 12), "w5": (10, 32)}
+_QUICK = {"w2": (2, 8), "w3": (3, 15), "w4": (8, 30), "w5": (10, 80)}
 _SOFTWARE = {"send-delay": "3600ns", "receive-delay": "3600ns"}
+SLOW = "slow"  # (SLOW, protocol, workload): a run of slower software, drawn beside the protocol's
 _ALPHA = 256  # of the shared buffer: a port may hold all of it
 
 
@@ -216,15 +217,12 @@ _PERCENTS = (
 
 
 def distribution(points: Points, look: Look) -> Output:
-    """Figure 4: round trips of the shortest tenth, of points (protocol, workload)."""
-    shapes = {
-        key: merge_histograms(tails.decile(points[key], 1))
-        for key in points.keys()
-        if key[0] in PROTOCOLS
-    }
+    """Figure 4: round trips of the shortest tenth, of points (protocol, workload), and dotted those of (SLOW, protocol, workload)."""
+    shapes = {key: merge_histograms(tails.decile(points[key], 1)) for key in points.keys()}
     records = [
-        [w, p, shape.count, percent, f"{value / 1e3:.4g}"]
-        for (p, w), shape in shapes.items()
+        [*reversed(key), shape.count, percent, f"{value / 1e3:.4g}"]
+        for key, shape in shapes.items()
+        if key[0] in PROTOCOLS
         for percent in _PERCENTS
         if shape.count >= tails.LEAST and (value := shape.percentile(percent)) is not None
     ]
@@ -233,7 +231,9 @@ def distribution(points: Points, look: Look) -> Output:
         with draw.canvas(10.6, 7.6, 2, 2, sharex=True, sharey=True) as (figure, panels):
             figure.subplots_adjust(left=0.105, right=0.985, top=0.855, bottom=0.08, hspace=0.2,
                                    wspace=0.08)  # fmt: skip
-            draw.headline(figure, look.head, look.under + "; diamonds: the paper's P99", 0.105)
+            draw.headline(
+                figure, look.head, look.under + "; circles, diamonds: the paper's P50, P99", 0.105
+            )
             for panel, w in zip(panels.flat, WORKLOADS, strict=True):
                 _tail_panel(panel, w, shapes)
             for panel in panels[-1]:
@@ -270,24 +270,34 @@ def atc4(lab: Lab, options: Options) -> Output:
     )
 
 
+def _longer_than(shape) -> tuple[list[float], list[float]]:  # noqa: ANN001
+    """Round trips in µs, and which share of the messages takes longer."""
+    seen, xs, ys = 0, [], []
+    for value in sorted(shape.counts):
+        xs.append(value / 1e3)
+        ys.append(1 - seen / shape.count)
+        seen += shape.counts[value]
+    return xs, ys
+
+
 def _tail_panel(panel, workload: str, shapes: dict) -> None:  # noqa: ANN001
     theirs = published()["atc"]
     draw.plain(panel, "both")
     panel.set_xscale("log")
     panel.set_yscale("log")
     for p in PROTOCOLS:
-        shape = shapes.get((p, workload))
+        shape, slow = shapes.get((p, workload)), shapes.get((SLOW, p, workload))
+        if slow and slow.count >= tails.LEAST:
+            panel.step(*_longer_than(slow), where="post", color=draw.COLORS[p], linewidth=1,
+                       linestyle=(0, (1, 1.2)))  # fmt: skip
         if not shape or shape.count < tails.LEAST:
             continue
-        seen, xs, ys = 0, [], []
-        for value in sorted(shape.counts):
-            xs.append(value / 1e3)
-            ys.append(1 - seen / shape.count)
-            seen += shape.counts[value]
-        panel.step(xs, ys, where="post", color=draw.COLORS[p], linewidth=2 if p == "homa" else 1.5,
-                   linestyle=draw.DASHES.get(p, "-"), label=draw.TITLES[p])  # fmt: skip
-        panel.plot(theirs[p][workload][1], 0.01, "D", color=draw.COLORS[p], markersize=6,
-                   markeredgecolor=draw.PAPER, markeredgewidth=0.9, zorder=5)  # fmt: skip
+        panel.step(*_longer_than(shape), where="post", color=draw.COLORS[p],
+                   linewidth=2 if p == "homa" else 1.5, linestyle=draw.DASHES.get(p, "-"),
+                   label=draw.TITLES[p])  # fmt: skip
+        for index, (share, mark) in enumerate(((0.5, "o"), (0.01, "D"))):
+            panel.plot(theirs[p][workload][index], share, mark, color=draw.COLORS[p], markersize=6,
+                       markeredgecolor=draw.PAPER, markeredgewidth=0.9, zorder=5)  # fmt: skip
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     panel.set_ylim(1e-4, 1)

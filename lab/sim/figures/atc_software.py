@@ -7,11 +7,13 @@ simulator.md, "A host's cores"). So microseconds can be compared, where atc3 and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from lab.sim import compare, draw
 from lab.sim.figures.atc import (
     PROTOCOLS,
+    SLOW,
     WORKLOADS,
     Look,
     atc,
@@ -36,12 +38,12 @@ STAGED = ("homa", "tcp")
 
 
 def _points(lab: Lab, options: Options) -> Points:
-    """The runs of Figures 3 and 4; ("slow", protocol, workload) has slower stages."""
+    """The runs of Figures 3 and 4; (SLOW, protocol, workload) has slower stages."""
     specs: dict[object, Spec] = {}
     for w in WORKLOADS:
         for p in options.chosen(PROTOCOLS):
             specs[p, w] = atc(p, w, options, offload=OFFLOAD, **CORES)
-            specs["slow", p, w] = atc(p, w, options, offload=OFFLOAD, **CORES, **SPREAD)
+            specs[SLOW, p, w] = atc(p, w, options, offload=OFFLOAD, **CORES, **SPREAD)
     return Points(lab, options, specs)
 
 
@@ -58,7 +60,7 @@ def _rows(points: Points) -> list[compare.Row]:
         for w in WORKLOADS:
             for index, percent in enumerate((50, 99)):
                 what = f"{draw.TITLES[p]} {w.upper()}, each stage 2.5 times slower, P{percent}"
-                ours = short(points["slow", p, w], percent)
+                ours = short(points[SLOW, p, w], percent)
                 rows.append(compare.info(what, theirs[p][w][index], ours, "µs", 1))
     for p in PROTOCOLS:
         for w in WORKLOADS:
@@ -84,7 +86,7 @@ def _look(what: str, head: str, points: Points, options: Options) -> Look:
     return Look(
         f"ATC'21 {what}, simulated with the software of hosts",
         head,
-        f"RPCs among 40 hosts with 20 cores, 25 Gbit/s, MTU 3000, true headers; {options.words()}",
+        f"40 hosts with 20 cores, 25 Gbit/s, MTU 3000; {options.words()}",
         _rows(points),
         values(points),
         list(NOTES),
@@ -103,6 +105,7 @@ def atc4_cores(lab: Lab, options: Options) -> Output:
     points = _points(lab, options)
     head = "Round trips of the shortest tenth, software queues (ATC’21, Figure 4, simulated)"
     look = _look("Figure 4: latency of short messages", head, points, options)
+    look = replace(look, under=f"{look.under}; dotted: each stage 2.5 times slower")
     return distribution(points, look)
 
 
@@ -148,7 +151,7 @@ def atc7(lab: Lab, options: Options) -> Output:
                 figure,
                 "A short message’s way through the software of its hosts (ATC’21, Figure 7, simulated)",
                 f"100 bytes, nothing else to do, the receiving thread polls; {options.words()}",
-                0.17,
+                0.02,
             )
             panel = panels[0, 0]
             bars = [

@@ -38,11 +38,11 @@ _FULL = {
     "w5": (800, 30, 400),
 }
 _QUICK = {
-    "w1": (0, 0.3, 0.7),
-    "w2": (5, 0.5, 2),
-    "w3": (30, 1, 4),
-    "w4": (150, 3, 8),
-    "w5": (300, 5, 12),
+    "w1": (0, 0.3, 2),
+    "w2": (5, 0.5, 5),
+    "w3": (30, 1, 10),
+    "w4": (150, 3, 20),
+    "w5": (300, 5, 30),
 }
 # For the highest load, on three racks of the nine: the oracle's time, the protocol's own, and two
 # windows of which the second is twice as long, together. The protocol's own is five ninths of the
@@ -56,11 +56,11 @@ _FULL_LIMIT = {
     "w5": (1000, 670, 1200),
 }
 _QUICK_LIMIT = {
-    "w1": (0, 0.5, 3),
-    "w2": (10, 2, 9),
-    "w3": (60, 10, 45),
-    "w4": (300, 40, 120),
-    "w5": (500, 50, 150),
+    "w1": (0, 3, 9),
+    "w2": (10, 8, 27),
+    "w3": (60, 45, 135),
+    "w4": (300, 120, 360),
+    "w5": (500, 150, 450),
 }
 _LIMIT_RACKS = 3
 
