@@ -148,11 +148,13 @@ bool tas_ended_rx(struct tas_engine *engine, struct tas_ended *ended,
 			(s32)(seg->ts - ended->ts_recent) > 0 :
 			tas_after(seg->seq, ended->rcv_nxt);
 	if ((seg->flags & (TAS_SYN | TAS_ACK | TAS_RST)) == TAS_SYN && newer) {
-		if (!tas_find_listener(engine, &ended->pair))
+		const bool listens = tas_find_listener(engine, &ended->pair);
+
+		if (!listens && !engine->elsewhere)
 			return true;
 		engine->metrics.time_wait_recycled++;
 		forget(engine, ended);
-		return false;
+		return !listens;
 	}
 	/* RFC 1337: a reset does not end TIME_WAIT. */
 	if (seg->flags & TAS_RST)

@@ -127,6 +127,7 @@ struct tas_limit {
  * @resets: limit on resets that answer segments of no connection.
  * @cookie_at: time at which a SYN cookie was last sent, in ns.
  * @slow_left: number of segments that the slow path still takes in this round.
+ * @elsewhere: another engine has listeners for the segment that tas_rx() gets. The host writes it.
  * @refused: stands for listeners that have ended: its connections are to be reset, and wait for
  *	room in @stray, which is not empty meanwhile.
  */
@@ -164,6 +165,7 @@ struct tas_engine {
 	struct tas_limit challenges, resets;
 	u64 cookie_at;
 	u32 slow_left;
+	bool elsewhere;
 	struct tas_listener refused;
 };
 

@@ -103,11 +103,12 @@ static void time_wait_rx(struct tas_engine *engine, struct tas_conn *conn,
 			tas_after(seg->seq, conn->f.rcv_nxt);
 	if ((seg->flags & (TAS_SYN | TAS_ACK | TAS_RST)) == TAS_SYN && newer) {
 		listener = tas_find_listener(engine, &pair);
-		if (listener) {
+		if (listener || engine->elsewhere) {
 			engine->metrics.time_wait_recycled++;
 			tas_gone(engine, conn);
-			tas_listener_rx(engine, listener, &pair, seg);
 		}
+		if (listener)
+			tas_listener_rx(engine, listener, &pair, seg);
 		return;
 	}
 	/* RFC 1337: a reset does not end TIME_WAIT. */

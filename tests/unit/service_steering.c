@@ -4,6 +4,7 @@
  * it came to, while ports get other owners and instances other threads.
  */
 #include "steering_bed.h"
+#include "tas_impl.h"
 
 /* ---- ports ---- */
 
@@ -215,6 +216,67 @@ static void steering__connections_of_before(void **state)
 	assert_int_equal(l[0].l.num_half, SYNS);
 	assert_int_equal(l[1].l.num_half, SYNS);
 	several_free(s);
+}
+
+/* A connection to the address @to from port @from is in TIME_WAIT at @tcp; the next byte that its
+ * peer had to send is @next. */
+static void waits(struct homad_tcp *tcp, struct tas_ended *ended, u16 from,
+		  u32 to, u32 next)
+{
+	struct tas_engine *engine = &tcp->engine;
+	struct homa_addr me = number(to), peer = number(9);
+
+	memset(ended, 0, sizeof(*ended));
+	homa_list_init(&ended->hash);
+	homa_list_init(&ended->order);
+	memcpy(ended->pair.local, me.ip, sizeof(me.ip));
+	memcpy(ended->pair.remote, peer.ip, sizeof(peer.ip));
+	ended->pair.local_port = PORT;
+	ended->pair.remote_port = from;
+	ended->value = tas_hash(engine, &ended->pair);
+	ended->rcv_nxt = next;
+	ended->deadline = engine->now + 60 * 1000 * TAS_MSEC;
+	homa_list_add_tail(&engine->ended_order, &ended->order);
+	homa_table_add(&engine->ended, ended->value, &ended->hash);
+}
+
+static u64 recycled(const struct several *s, u32 index)
+{
+	return instance(s, index)->engine.metrics.time_wait_recycled;
+}
+
+/* A SYN that is newer than a connection in TIME_WAIT begins a new one. If nobody listens any more
+ * at the instance that remembers the old one, it forgets it, and one that listens gets the SYN. */
+static void steering__a_new_connection_after_time_wait(void **state)
+{
+	struct homad_tcp_listener l[2];
+	struct tas_ended ended[2];
+	u32 thread;
+
+	(void)state;
+	/* By way of the queue of each thread, as another instance's may ask first. */
+	for (thread = 0; thread < THREADS; thread++) {
+		struct several *s = spread_new();
+
+		listens(s, 2, &l[0], 5, false);
+		waits(instance(s, 2), &ended[0], 1000, 5, (u32)-100);
+		waits(instance(s, 2), &ended[1], 1001, 5, 100);
+		ends(s, &l[0]);
+		/* Nobody listens: it is remembered. */
+		comes(s, thread, TAS_SYN, 1000, 5);
+		assert_int_equal(recycled(s, 2), 0);
+		listens(s, 1, &l[1], 5, false);
+		comes(s, thread, TAS_SYN, 1000, 5);
+		assert_int_equal(recycled(s, 2), 1);
+		assert_int_equal(l[1].l.num_half, 1);
+		/* An older SYN, and one of a reset, end nothing. */
+		comes(s, thread, TAS_SYN, 1001, 5);
+		comes(s, thread, TAS_SYN | TAS_RST, 1001, 5);
+		assert_int_equal(recycled(s, 2), 1);
+		assert_int_equal(l[1].l.num_half, 1);
+		assert_int_equal(all_resets(s), 0);
+		several_free(s);
+	}
 }
 
 static bool has_error[THREADS];
@@ -457,6 +519,7 @@ int main(void)
 		cmocka_unit_test(steering__by_the_number_of_listeners),
 		cmocka_unit_test(steering__parts_of_a_port),
 		cmocka_unit_test(steering__connections_of_before),
+		cmocka_unit_test(steering__a_new_connection_after_time_wait),
 		cmocka_unit_test(steering__icmp_errors_count_once),
 		cmocka_unit_test(steering__instances_move),
 		cmocka_unit_test(steering__attachments_move_along),

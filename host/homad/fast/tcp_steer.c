@@ -13,7 +13,8 @@
  * of copies.
  *
  * A listener may end while a SYN for it lies in a ring. Then those that listen still are looked for
- * anew, without the instances where that has happened to this SYN.
+ * anew, without the instances where that has happened to this SYN. So they are if the instance that
+ * knows the connection has it in TIME_WAIT, the SYN is newer, and nobody listens there any more.
  *
  * No thread waits for another one, and no lock is taken. An instance may move while its segments
  * are under way: they lie in its rings.
@@ -91,6 +92,60 @@ static struct tas_pair ends_of(const struct nic_rx *pkt)
 	return pair;
 }
 
+static bool opens(const struct nic_rx *pkt)
+{
+	return pkt->len > HOMAD_TCP_FLAGS_AT &&
+	       (((const u8 *)pkt->data)[HOMAD_TCP_FLAGS_AT] &
+		(TAS_SYN | TAS_ACK | TAS_RST)) == TAS_SYN;
+}
+
+/* The current instance, where nobody listens for this SYN, takes it in as a segment of a connection
+ * that it knows. Returns whether that one was in TIME_WAIT and has ended by it. */
+static bool ends_by(struct homad_thread *t, const struct homad_handing *with,
+		    const struct nic_rx *pkt, const struct tas_pair *pair)
+{
+	struct tas_engine *engine = engine_for(t->tcp, with);
+
+	engine->elsewhere = homad_steering_listens(t->steering, pair);
+	take_in(t, with, pkt);
+	engine->elsewhere = false;
+	return !tas_knows(engine, pair);
+}
+
+/* Gives this SYN, which came to the current instance, to another one that listens for it. Nobody
+ * listens here: a listener has ended while the SYN lay in a ring, or is gone for longer and has
+ * left a connection in TIME_WAIT. False: the instance has to take the SYN in. */
+static bool give_on(struct homad_thread *t, struct homad_handing with,
+		    const struct nic_rx *pkt)
+{
+	const struct homad_steering *steering = t->steering;
+	struct tas_engine *engine = engine_for(t->tcp, &with);
+	const struct tas_pair pair = ends_of(pkt);
+	u32 left;
+
+	if (likely(tas_listens(engine, &pair)))
+		return false;
+	if (tas_knows(engine, &pair) && !ends_by(t, &with, pkt, &pair))
+		return true;
+	with.missed |= (u16)(1u << t->tcp->index);
+	left = homad_steering_listening(steering, &pair) & ~(u32)with.missed;
+	if (!left)
+		return false;
+	give(t,
+	     homad_steering_choose(steering, pair.local_port, left,
+				   homad_steering_hash(steering, &pair)),
+	     &with, pkt);
+	return true;
+}
+
+/* The segment is the current instance's, or that of one which listens for it. */
+static void settle(struct homad_thread *t, const struct homad_handing *with,
+		   const struct nic_rx *pkt)
+{
+	if (likely(!opens(pkt)) || !give_on(t, *with, pkt))
+		take_in(t, with, pkt);
+}
+
 /* Asks one after the other the instances that have the port; see above. */
 HOMA_RARE static void ask(struct homad_thread *t,
 			  const struct homad_handing *with,
@@ -111,7 +166,8 @@ HOMA_RARE static void ask(struct homad_thread *t,
 			return;
 		}
 		if (tas_knows(engine_for(steering->tcp[index], with), &pair)) {
-			give(t, index, with, pkt);
+			homad_tcp_enter(t, steering->tcp[index]);
+			settle(t, with, pkt);
 			return;
 		}
 		asked |= 1u << index;
@@ -167,36 +223,6 @@ int homad_tcp_steer(struct homad_thread *t, struct homad_port *port, int n)
 	return homa;
 }
 
-static bool opens(const struct nic_rx *pkt)
-{
-	return pkt->len > HOMAD_TCP_FLAGS_AT &&
-	       (((const u8 *)pkt->data)[HOMAD_TCP_FLAGS_AT] &
-		(TAS_SYN | TAS_ACK | TAS_RST)) == TAS_SYN;
-}
-
-/* The current instance was to take this SYN, but its listener has ended. Gives it to another one
- * that listens; false: there is none, or nothing of that is so. */
-static bool give_on(struct homad_thread *t, struct homad_handing with,
-		    const struct nic_rx *pkt)
-{
-	const struct homad_steering *steering = t->steering;
-	struct tas_engine *engine = engine_for(t->tcp, &with);
-	const struct tas_pair pair = ends_of(pkt);
-	u32 left;
-
-	if (likely(tas_listens(engine, &pair) || tas_knows(engine, &pair)))
-		return false;
-	with.missed |= (u16)(1u << t->tcp->index);
-	left = homad_steering_listening(steering, &pair) & ~(u32)with.missed;
-	if (!left)
-		return false;
-	give(t,
-	     homad_steering_choose(steering, pair.local_port, left,
-				   homad_steering_hash(steering, &pair)),
-	     &with, pkt);
-	return true;
-}
-
 /* Takes in as many segments of one ring to the thread's current instance as of one port. */
 static int take(struct homad_thread *t, struct homad_handed *h)
 {
@@ -208,8 +234,8 @@ static int take(struct homad_thread *t, struct homad_handed *h)
 	while (n < TURN && (pkt = homad_handed_first(h, &with))) {
 		if (unlikely(with.asked != HOMAD_HANDED_FINAL))
 			ask(t, &with, pkt);
-		else if (likely(!opens(pkt)) || !give_on(t, with, pkt))
-			take_in(t, &with, pkt);
+		else
+			settle(t, &with, pkt);
 		homad_tcp_enter(t, tcp);
 		homad_handed_drop(h);
 		n++;
