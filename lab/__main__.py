@@ -161,6 +161,12 @@ def reproduce(
         help="Folder for the page and all results.  [default: build/reproduce/quick or night]",
         show_default=False,
     ),
+    lab: bool = typer.Option(
+        False,
+        "--lab",
+        help="Items of real packets, too, after the simulated ones; they need root and a machine "
+        "that does nothing else. --night as root has them anyway.",
+    ),
     keep: bool = typer.Option(
         False,
         "--keep-simulator",
@@ -183,29 +189,26 @@ def reproduce(
 
     All that can be made, or NAMEs. The same command goes on where it was interrupted.
     """
-    from lab.reproduce import items, run, saving, simulator
+    from lab.reproduce import chosen, place, run, saving, simulator
     from lab.sim import profiled
     from lab.sim.figures.base import Options
 
     if quick and night:
         raise UsageError("give --quick or --night, not both")
-    chosen = items.choose(names or [])
-    for item in chosen if names else []:
-        if not item.figure:
-            how = f"give {item.command} itself" if item.command else item.differs
-            raise UsageError(f"'{item.name}' is not made from here: {how}")
     options = Options(not night, seeds or 0, guesses=saving.limits())
     if list_only:
-        run.show_list(run.place(options, out))
+        run.show_list(place.place(options, out))
         return
+    root = os.geteuid() == 0
+    wanted, left_out = chosen.choose(names or [], lab, night and not finished, root)
     if keep:
-        about = simulator.use(run.folder_of(options, out), lambda: profiled.ensure(say))
+        about = simulator.use(place.folder_of(options, out), lambda: profiled.ensure(say))
     else:
         about = None
         os.environ["HOMA_SIM"] = str(profiled.ensure(say))
-    where = run.place(options, out, about, finished)
-    failed = run.main(chosen, where, jobs or 0)
-    if save and (not failed or len(failed) < len(chosen)):
+    where = place.place(options, out, about, finished)
+    failed = run.main(wanted, where, jobs or 0, left_out)
+    if save and (not failed or len(failed) < len(wanted)):
         done = [name for name in names or [] if name not in failed]
         folder, kept = saving.keep(where.folder, where.options, done)
         console().print(f"kept {', '.join(kept)} in {folder}", markup=False)

@@ -103,7 +103,9 @@ def draw_figure(figure, panels, title: str, points: Sequence[Compared]) -> None:
 def draw_to(path: Path, figure) -> None:  # noqa: ANN001
     """Write the file."""
     try:
-        figure.savefig(path, dpi=160, facecolor="white")
+        # A date in a file would make each one another.
+        about = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(path, dpi=160, facecolor="white", metadata=about)
     except (OSError, ValueError) as error:
         raise LabError(f"cannot write {path}: {error}; name another file with --plot") from None
 

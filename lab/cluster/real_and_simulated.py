@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
@@ -77,7 +77,7 @@ class Compared:
     doubts: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
-        """For a file."""
+        """For a file; from_json() reads it."""
         rows = [
             {
                 **asdict(row),
@@ -89,6 +89,13 @@ class Compared:
             for row in self.rows
         ]
         return {**asdict(self), "rows": rows, "counts": not self.doubts}
+
+
+def from_json(document: dict) -> Compared:
+    """What Compared.as_json() gave."""
+    rows = [Row(**{one.name: row[one.name] for one in fields(Row)}) for row in document["rows"]]
+    named = {one.name: document[one.name] for one in fields(Compared)}
+    return Compared(**{**named, "rows": rows})
 
 
 def divided(one: float | None, other: float | None) -> float | None:

@@ -16,9 +16,10 @@ from functools import partial
 
 from lab.bench import results
 from lab.cluster import nodes, simulated
-from lab.cluster.real_and_simulated import Compared, Idle, doubts_of, rows_of
+from lab.cluster.real_and_simulated import Compared, Idle, doubts_of, from_json, rows_of
 from lab.cluster.points import Point
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
+from lab.cluster.stored_runs import Kept
 from lab.console import Steps
 from lab.net.hosts import Lab
 from lab.net.runner import Job, measure_again, run_jobs
@@ -29,8 +30,10 @@ START_S, START_HOST_S = 0.7, 0.15  # from starting the processes to the first ar
 IDLE_S = 8.0  # about, for the progress bar
 
 
-def measure(setup: Setup, points: list[Point], tell: Callable[[Compared], None]) -> list[Compared]:
-    """All points, each told as soon as it is there."""
+def measure(
+    setup: Setup, points: list[Point], kept: Kept, tell: Callable[[Compared], None]
+) -> list[Compared]:
+    """All points, each told as soon as it is there; those that are kept are not measured."""
     workloads = list(dict.fromkeys(point.workload for point in points))
     found: list[Compared] = []
     with Steps(_seconds(setup, points)) as steps, Lab() as lab:
@@ -41,7 +44,7 @@ def measure(setup: Setup, points: list[Point], tell: Callable[[Compared], None])
             if switch is None:
                 switch = nodes.switched(lab, steps, setup, setup.hosts, rate)
             switch.rate_bps = rate
-            for compared in _workload(setup, switch, some, dilation, steps):
+            for compared in _workload(setup, switch, some, dilation, kept, steps):
                 tell(compared)
                 found.append(compared)
     return found
@@ -57,31 +60,34 @@ def _seconds(setup: Setup, points: list[Point]) -> float:
 
 
 def _workload(
-    setup: Setup, switch: Switch, points: list[Point], dilation: float, steps: Steps
+    setup: Setup, switch: Switch, points: list[Point], dilation: float, kept: Kept, steps: Steps
 ) -> Iterator[Compared]:
     idle: dict[tuple[str, int], Idle] = {}
     for point in points:
-        switch.traits = Traits(point.levels, mtu=setup.mtu)
-        what = f"{point.workload.upper()}, {point.label}"
-        if (point.transport, point.levels) not in idle:
-            with steps(f"{what}: idle network", IDLE_S) as step:
-                switch.set_buffer(setup.buffer)
-                idle[point.transport, point.levels] = idle_times(setup, switch, point, step.tick)
-        with steps(f"{what}: simulated", IDLE_S):
-            model = simulated.run(
-                setup, point, switch.rate_bps, idle[point.transport, point.levels]
-            )
-        seconds = warmup_s(switch.rate_bps) + setup.window_s(point, switch.rate_bps)
-        with steps(f"{what}: real packets", seconds + DRAIN_S / 4) as step:
-            yield _loaded(
-                setup,
-                switch,
-                point,
-                dilation,
-                idle[point.transport, point.levels],
-                model,
-                step.tick,
-            )
+        yield kept.run(
+            point, switch.rate_bps, from_json,
+            lambda point=point: _point(setup, switch, point, dilation, idle, steps),
+        )  # fmt: skip
+
+
+def _point(
+    setup: Setup, switch: Switch, point: Point, dilation: float,
+    idle: dict[tuple[str, int], Idle], steps: Steps,
+) -> Compared:  # fmt: skip
+    """A point measured: the idle network unless `idle` knows it, the simulator, all hosts."""
+    switch.traits = Traits(point.levels, mtu=setup.mtu)
+    what = f"{point.workload.upper()}, {point.label}"
+    alone = idle.get((point.transport, point.levels))
+    if alone is None:
+        with steps(f"{what}: idle network", IDLE_S) as step:
+            switch.set_buffer(setup.buffer)
+            alone = idle_times(setup, switch, point, step.tick)
+        idle[point.transport, point.levels] = alone
+    with steps(f"{what}: simulated", IDLE_S):
+        model = simulated.run(setup, point, switch.rate_bps, alone)
+    seconds = warmup_s(switch.rate_bps) + setup.window_s(point, switch.rate_bps)
+    with steps(f"{what}: real packets", seconds + DRAIN_S / 4) as step:
+        return _loaded(setup, switch, point, dilation, alone, model, step.tick)
 
 
 def idle_times(setup: Setup, switch: Switch, point: Point, tick: Callable[[], None]) -> Idle:

@@ -3,22 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 import typer
 
+from lab.cluster import arguments, experiments
 from lab.cluster.arguments import Wanted
+from lab.cluster.experiments import FIGURES
 from lab.errors import UsageError
 from lab.output import JSON_HELP, check_output
 
-if TYPE_CHECKING:
-    from lab.cluster.setup import Setup
-
-    Measure = Callable[[Setup, Path | None, Path | None], None]
-
-FIGURES = ("fig3", "fig5", "fig6")
 # Options that not all experiments have, and those that have them.
 _OWN = {
     "hosts": (*FIGURES, "coexist", "failures", "sustained"),
@@ -27,7 +22,6 @@ _OWN = {
     "streams": ("coexist",),
     "senders": ("incast",),
     "faults": ("failures",),
-    "keep": ("coexist", "incast", "failures", "sustained"),
 }
 
 
@@ -46,12 +40,12 @@ def run(
         help="2 to 40.  [default: 40, 8 with --quick; coexist 12 and 4, failures and sustained 8 and 4]",
         show_default=False,
     ),
-    link: str = typer.Option("25gbit", help="Rate that every link stands for."),
+    link: str = typer.Option(arguments.LINK, help="Rate that every link stands for."),
     dilate: float = typer.Option(
         0.0, help="How much slower links are; 0: so that processors are not the limit."
     ),
-    mtu: int = typer.Option(3000, help="Of all links."),
-    buffer: str = typer.Option("325kb", help="Bytes that a port holds."),
+    mtu: int = typer.Option(arguments.MTU, help="Of all links."),
+    buffer: str = typer.Option(arguments.BUFFER, help="Bytes that a port holds."),
     workloads: str = typer.Option("", help="Of the experiment's, like w4,w5.", show_default=False),
     transports: str = typer.Option(
         "",
@@ -74,9 +68,13 @@ def run(
     faults: str = typer.Option(
         "", help="failures: none, kill, flap, buffer; all unless said.", show_default=False
     ),
-    via: str = typer.Option("program", help="Who runs Homa: the program, or a homad (service)."),
-    messages: int = typer.Option(12_000, help="How many a run measures; a tenth needs 1,000."),
-    longest: float = typer.Option(300.0, help="Most seconds that a run measures."),
+    via: str = typer.Option(
+        arguments.VIA, help="Who runs Homa: the program, or a homad (service)."
+    ),
+    messages: int = typer.Option(
+        arguments.MESSAGES, help="How many a run measures; a tenth needs 1,000."
+    ),
+    longest: float = typer.Option(arguments.LONGEST_S, help="Most seconds that a run measures."),
     seed: int = typer.Option(1, help="Of the arrivals, the same for all."),
     keep: Optional[Path] = typer.Option(
         None,
@@ -94,7 +92,7 @@ def run(
 
     wanted = Wanted(quick, workloads, transports, rpc, streams, senders, faults, keep)
     _refuse(name, {**wanted.__dict__, "hosts": hosts})
-    usual, choose = _experiment(name, quick)
+    usual, choose = experiments.find(name, quick)
     checked = setup.check(
         hosts or usual, link, dilate, mtu, buffer, seed, messages, longest, via
     )  # fmt: skip
@@ -111,48 +109,3 @@ def _refuse(name: str, given: dict[str, object]) -> None:
     for option, allowed in _OWN.items():
         if given[option] and name not in allowed:
             raise UsageError(f"--{option} is an option of {', '.join(allowed)} alone")
-
-
-def _experiment(name: str, quick: bool) -> tuple[int, Callable[[Wanted], Measure]]:
-    """How many hosts `name` usually has, and what makes it of options."""
-    if name == "coexist":
-        from lab.coexist import command as coexist
-
-        return coexist.hosts(quick), coexist.choose
-    if name == "incast":
-        from lab.incast import command as incast
-
-        return 2, incast.choose  # how many there are follows from --senders
-    if name == "failures":
-        from lab.failures import command as failures
-
-        return failures.hosts(quick), failures.choose
-    if name == "sustained":
-        from lab.sustained import command as sustained
-
-        return sustained.hosts(quick), sustained.choose
-    if name in FIGURES:
-        return 8 if quick else 40, lambda wanted: _figure(name, wanted)
-    known = ", ".join((*FIGURES, "coexist", "incast", "failures", "sustained"))
-    raise UsageError(f"there is no {name}; choose from {known}")
-
-
-def _figure(name: str, wanted: Wanted) -> Measure:
-    """What measures and shows a figure of the ATC'21 paper; a UsageError for a wrong choice."""
-    from lab.cluster import run as runs
-    from lab.cluster import show
-    from lab.cluster.points import FIGURES as known
-    from lab.cluster.points import TITLES, choose, points_of
-
-    figure = known[name]
-    chosen = figure.quick if wanted.quick else figure.workloads
-    if wanted.workloads:
-        chosen = choose(name, wanted.workloads, figure.workloads, "--workloads")
-    kinds = choose(name, wanted.transports or "homa,tcp", tuple(TITLES), "--transports")
-
-    def measure(setup: Setup, json_file: Path | None, plot: Path | None) -> None:
-        show.begin(name, setup)
-        found = runs.measure(setup, points_of(name, chosen, kinds), show.point)
-        show.end(name, setup, found, json_file, plot)
-
-    return measure

@@ -16,14 +16,14 @@ from lab.sim.tails import LEAST
 from lab.units import format_bytes, format_rate, format_ratio
 
 
-def begin(name: str, setup: Setup) -> None:
+def begin(name: str, setup: Setup, where: str) -> None:
     """Say what is going to be measured, and on what."""
     slower = f"{setup.dilate:g} times slower" if setup.dilate else "as much slower as needed"
     what = (
         f"{FIGURES[name].title}: {setup.hosts} hosts, {format_rate(setup.link_bps)} links made "
         f"{slower}, MTU {setup.mtu}, {setup.buffer:,} bytes of buffer per port, seed {setup.seed}"
     )
-    common_text.begin([what])
+    common_text.begin([what], [where])
 
 
 def point(one: Compared) -> None:

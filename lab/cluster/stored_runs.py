@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -109,12 +109,12 @@ def open_folder(folder: Path | None, setup: Setup) -> Kept:
         raise UsageError(
             f"cannot make the folder {folder}: {error.strerror}; give another with --keep"
         ) from None
-    return Kept(folder, setup, _build([homa_bench, homa_flows, homad.program, program.path]))
+    return Kept(folder, setup, build())
 
 
-def _build(programs: Sequence[Callable[[], Path]]) -> str:
+def build() -> str:
     """What identifies the programs that a run is made of: their contents."""
     found = hashlib.sha256()
-    for one in programs:
+    for one in (homa_bench, homa_flows, homad.program, program.path):
         found.update(hashlib.sha256(one().read_bytes()).digest())
     return found.hexdigest()[:16]

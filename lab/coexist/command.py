@@ -10,6 +10,7 @@ from lab.cluster import points, stored_runs
 from lab.cluster.setup import Setup
 from lab.cluster.arguments import Wanted
 from lab.coexist import grid, run, show
+from lab.coexist.measured import Measured
 from lab.errors import UsageError
 from lab.sim.published import published
 
@@ -22,7 +23,7 @@ def hosts(quick: bool) -> int:
     return QUICK_HOSTS if quick else published()["snia"]["hosts"]
 
 
-def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
+def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], list[Measured]]:
     """What measures and shows that part of the grid; a UsageError for a wrong choice."""
     quick, workloads, rpc, streams = wanted.quick, wanted.workloads, wanted.rpc, wanted.streams
     of_all = grid.QUICK_WORKLOADS if quick else grid.WORKLOADS
@@ -36,12 +37,14 @@ def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
     if not cells:
         raise UsageError("no cell is left: RPCs and streams ask for more than 100 % everywhere")
 
-    def measure(setup: Setup, json_file: Path | None, plot: Path | None) -> None:
+    def measure(setup: Setup, json_file: Path | None, plot: Path | None) -> list[Measured]:
         fitting, full = grid.that_fit(cells, setup.mtu)
         if not any(cell.rpc for cell in fitting):
             raise UsageError("no cell is left: the RPCs alone fill the links; give a lower --rpc")
         folder = stored_runs.open_folder(wanted.keep or stored_runs.usual(NAME, quick), setup)
         show.begin(setup, fitting, full, folder.words())
-        show.end(setup, run.measure(setup, fitting, folder, show.one), json_file, plot)
+        found = run.measure(setup, fitting, folder, show.one)
+        show.end(setup, found, json_file, plot)
+        return found
 
     return measure

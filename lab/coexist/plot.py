@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The figure of `./homa lab run coexist`: a column for each RPC load, three rows for each workload.
+"""The figure of `./homa lab run coexist`: a column for each RPC load, some rows for each workload.
 
-First the P99 slowdown of short RPCs by what the streams ask for, then what the streams lose, with
-what they must lose as a grey line, then the P99 slowdown by message size, alone (dashes) and beside
-the most streams (lines). Pale: runs that do not count.
+"short": the P99 slowdown of short RPCs by what the streams ask for; "lost": what the streams lose, with
+what they must lose as a grey line; "sizes": the P99 slowdown by message size, alone (dashes) and beside
+the most streams (lines); "rtt": round trips of short RPCs, P99 (lines) and P50 (dashes). Pale: runs
+that do not count.
 """
 
 from __future__ import annotations
@@ -21,10 +22,22 @@ _COLOURS = {"homa": draw.BLUE, "homa-flat": draw.SKY, "homa-shared": draw.GREEN,
 _MARKERS = {"homa": "o", "homa-flat": "s", "homa-shared": "^", "tcp": "v"}
 _DASHES = (0, (3, 2))
 _PALE = 0.4
-_LABELS = ("short RPCs,\nP99 slowdown", "streams lose, %", "all RPCs,\nP99 slowdown")
+_LABELS = {
+    "short": "short RPCs,\nP99 slowdown",
+    "lost": "streams lose, %",
+    "sizes": "all RPCs,\nP99 slowdown",
+    "rtt": "short RPCs,\nround trip, ms",
+}
+USUAL = ("short", "lost", "sizes")
 
 
-def _line(panel, xs: Sequence[float], some: Sequence[Measured], values: Sequence) -> list[float]:  # noqa: ANN001
+def _line(
+    panel,  # noqa: ANN001
+    xs: Sequence[float],
+    some: Sequence[Measured],
+    values: Sequence,
+    dashes: object = "-",
+) -> list[float]:
     """A kind's curve, with a pale marker for each run that does not count."""
     kind = some[0].cell.kind
     known = [(x, y, r) for x, y, r in zip(xs, values, some, strict=True) if y is not None]
@@ -33,7 +46,7 @@ def _line(panel, xs: Sequence[float], some: Sequence[Measured], values: Sequence
     pale = any(r.doubts for _, _, r in known)
     panel.plot(
         [x for x, _, _ in known], [y for _, y, _ in known], color=_COLOURS[kind], linewidth=1.7,
-        alpha=_PALE if pale else 1.0,
+        alpha=_PALE if pale else 1.0, linestyle=dashes,
     )  # fmt: skip
     for x, y, r in known:
         panel.plot(
@@ -43,11 +56,17 @@ def _line(panel, xs: Sequence[float], some: Sequence[Measured], values: Sequence
     return [y for _, y, _ in known]
 
 
-def _by_stream(panel, mine: Sequence[Measured], value: Callable[[Measured], float | None]) -> list:  # noqa: ANN001
+def _by_stream(
+    panel,  # noqa: ANN001
+    mine: Sequence[Measured],
+    value: Callable[[Measured], float | None],
+    dashes: object = "-",
+) -> list[float]:
     found: list[float] = []
     for kind in dict.fromkeys(r.cell.kind for r in mine):
         some = sorted((r for r in mine if r.cell.kind == kind), key=lambda r: r.cell.stream)
-        found += _line(panel, [r.cell.stream for r in some], some, [value(r) for r in some])
+        xs = [r.cell.stream for r in some]
+        found += _line(panel, xs, some, [value(r) for r in some], dashes)
     streams = sorted({r.cell.stream for r in mine})
     panel.set_xticks(streams, [str(s) for s in streams])
     panel.set_xlabel("streams ask for, % of the link", fontsize=8)
@@ -85,24 +104,42 @@ def _sizes(panel, mine: Sequence[Measured]) -> float:  # noqa: ANN001
     return highest
 
 
-def _legend(figure, kinds: Sequence[str]) -> None:  # noqa: ANN001
+def _rtt(panel, mine: Sequence[Measured]) -> None:  # noqa: ANN001
+    for name, dashes in (("p99_ns", "-"), ("p50_ns", _DASHES)):
+        _by_stream(panel, mine, lambda r, name=name: _ms(r, name), dashes)
+    panel.set_yscale("log")
+
+
+def _ms(r: Measured, name: str) -> float | None:
+    ns = getattr(r.short, name) if r.short else None
+    return None if ns is None else ns / 1e6
+
+
+def _legend(figure, kinds: Sequence[str], shown: Sequence[str]) -> None:  # noqa: ANN001
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], color=_COLOURS[k], marker=_MARKERS[k], markersize=5, linewidth=1.7)
         for k in kinds
     ]
-    handles.append(Line2D([], [], color=draw.GREY, linestyle=_DASHES, linewidth=1.2))
-    draw.legend(figure, handles, [*(KINDS[k].title for k in kinds), "must lose; no streams"], 2)
+    words = {"lost": "must lose", "sizes": "no streams", "rtt": "P50"}
+    dashed = "; ".join(text for name, text in words.items() if name in shown)
+    if dashed:
+        handles.append(Line2D([], [], color=draw.GREY, linestyle=_DASHES, linewidth=1.2))
+    names = [KINDS[k].title for k in kinds]
+    draw.legend(figure, handles, [*names, dashed] if dashed else names, 2)
 
 
-def paint(title: str, results: Sequence[Measured], path: Path) -> None:
-    """Draw `results` into `path` (.png, .pdf or .svg)."""
+def paint(
+    title: str, results: Sequence[Measured], path: Path, shown: Sequence[str] = USUAL
+) -> None:
+    """Draw `results` into `path` (.png, .pdf or .svg): for each workload the panels `shown`."""
     with_rpcs = [r for r in results if r.cell.rpc]
     workloads = list(dict.fromkeys(r.cell.workload for r in with_rpcs))
     rpcs = sorted({r.cell.rpc for r in with_rpcs})
-    width, height = max(6.4, 1.2 + 3.0 * len(rpcs)), 1.95 + 6.3 * len(workloads)
-    with draw.canvas(width, height, 3 * len(workloads), len(rpcs)) as (figure, panels):
+    rows = len(shown)
+    width, height = max(6.4, 1.2 + 3.0 * len(rpcs)), 1.95 + 2.1 * rows * len(workloads)
+    with draw.canvas(width, height, rows * len(workloads), len(rpcs)) as (figure, panels):
         figure.subplots_adjust(
             left=0.95 / width, right=1 - 0.25 / width, top=1 - 1.6 / height, bottom=0.75 / height,
             hspace=0.5, wspace=0.3,
@@ -112,37 +149,44 @@ def paint(title: str, results: Sequence[Measured], path: Path) -> None:
         draw.headline(
             figure, title, words + "; pale: does not count" if doubted else words, 0.95 / width
         )
-        _legend(figure, list(dict.fromkeys(r.cell.kind for r in with_rpcs)))
+        _legend(figure, list(dict.fromkeys(r.cell.kind for r in with_rpcs)), shown)
         for row, workload in enumerate(workloads):
-            three = panels[3 * row : 3 * row + 3]
-            highest = [10.0, 10.0]
+            some = panels[rows * row : rows * (row + 1)]
+            highest = dict.fromkeys(shown, 10.0)
             for column, rpc in enumerate(rpcs):
                 mine = [r for r in with_rpcs if (r.cell.workload, r.cell.rpc) == (workload, rpc)]
-                found = _column(three[:, column], workload, rpc, mine)
-                highest = [max(pair) for pair in zip(highest, found, strict=True)]
-            for panel in three[0]:
-                draw.slowdown_axis(panel, highest[0])
-            for panel in three[2]:
-                draw.slowdown_axis(panel, highest[1])
-            for panel, words in zip(three[:, 0], _LABELS, strict=True):
-                panel.set_ylabel(words)
+                found = _column(dict(zip(shown, some[:, column], strict=True)), workload, rpc, mine)
+                highest = {name: max(highest[name], found[name]) for name in shown}
+            for name, line in zip(shown, some, strict=True):
+                for panel in line if name in ("short", "sizes") else ():
+                    draw.slowdown_axis(panel, highest[name])
+                line[0].set_ylabel(_LABELS[name])
         draw_to(path, figure)
 
 
 def _column(
-    three: Sequence, workload: str, rpc: int, mine: Sequence[Measured]
-) -> tuple[float, float]:
-    """Three panels; the greatest slowdown in the first and in the last."""
-    if not mine:
-        for panel in three:
-            panel.set_axis_off()
-        return 1.0, 1.0
-    for panel in three:
+    panels: dict[str, object], workload: str, rpc: int, mine: Sequence[Measured]
+) -> dict[str, float]:
+    """The panels of an RPC load; the greatest slowdown in each, 1 where there is none."""
+    found = dict.fromkeys(panels, 1.0)
+    for number, (name, panel) in enumerate(panels.items()):
+        if not mine:
+            panel.set_axis_off()  # type: ignore[attr-defined]
+            continue
         draw.plain(panel)
-    rate = format_rate(mine[0].facts["link_bps"])
-    three[0].set_title(
-        f"{workload.upper()}, RPCs {rpc} % of {rate}", loc="left", fontsize=9, fontweight="bold"
-    )
-    short = _by_stream(three[0], mine, lambda r: r.short.slowdown_p99 if r.short else None)
-    _lost(three[1], mine)
-    return max([1.0, *short]), _sizes(three[2], mine)
+        if not number:
+            rate = format_rate(mine[0].facts["link_bps"])
+            panel.set_title(  # type: ignore[attr-defined]
+                f"{workload.upper()}, RPCs {rpc} % of {rate}", loc="left", fontsize=9,
+                fontweight="bold",
+            )  # fmt: skip
+        if name == "short":
+            values = _by_stream(panel, mine, lambda r: r.short.slowdown_p99 if r.short else None)
+            found[name] = max([1.0, *values])
+        elif name == "lost":
+            _lost(panel, mine)
+        elif name == "sizes":
+            found[name] = _sizes(panel, mine)
+        else:
+            _rtt(panel, mine)
+    return found

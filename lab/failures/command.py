@@ -12,6 +12,7 @@ from lab.cluster.arguments import Wanted
 from lab.errors import UsageError
 from lab.failures import faults, run, show
 from lab.failures.faults import NAME, Cell
+from lab.failures.measured import Measured
 
 
 def hosts(quick: bool) -> int:
@@ -19,7 +20,7 @@ def hosts(quick: bool) -> int:
     return faults.QUICK_HOSTS if quick else faults.HOSTS
 
 
-def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
+def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], list[Measured]]:
     """What measures and shows these faults; a UsageError for a wrong choice."""
     load = faults.parse_load(wanted.rpc) if wanted.rpc else faults.RPC
     text = wanted.workloads or faults.WORKLOAD
@@ -30,7 +31,7 @@ def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
     which = points.choose(NAME, wanted.faults, tuple(faults.FAULTS), "--faults")
     cells = [Cell(kind, workloads[0], load, fault) for kind in kinds for fault in which]
 
-    def measure(setup: Setup, json_file: Path | None, plot: Path | None) -> None:
+    def measure(setup: Setup, json_file: Path | None, plot: Path | None) -> list[Measured]:
         if setup.hosts < faults.LEAST_HOSTS:
             raise UsageError(f"--hosts {setup.hosts}: failures needs {faults.LEAST_HOSTS} or more")
         if plot:
@@ -39,6 +40,8 @@ def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
             wanted.keep or stored_runs.usual(NAME, wanted.quick), setup
         )
         show.begin(setup, cells, folder.words())
-        show.end(setup, run.measure(setup, cells, folder, show.one), json_file)
+        found = run.measure(setup, cells, folder, show.one)
+        show.end(setup, found, json_file)
+        return found
 
     return measure

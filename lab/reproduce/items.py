@@ -22,14 +22,15 @@ _SOFTWARE = (
     "have software that queues."
 )
 _BESIDE = (
-    "A command of its own on real packets; it needs root, and a machine that does nothing else. Links "
-    "are slower than the talk's by a factor, and everything with them. Streams send at an even pace, "
+    "Links are slower than the talk's by a factor, and everything with them but TCP's least timeout. "
+    "Streams send at an even pace, "
     "where iperf writes blocks. The slides' text says which cells were measured (our grid) and has no "
     "number of a result to stand beside ours."
 )
 _REAL = (
-    "A command of its own, with the simulator's numbers beside those of real packets. It is not run "
-    "from here: it needs root, and a machine that does nothing else."
+    "Hosts are namespaces of one machine, and links are slower by a factor so that its processors are "
+    "not the limit; everything is as many times slower but TCP's least timeout. The simulator's numbers "
+    "stand beside those of real packets. `./homa lab run` measures it with other networks, too."
 )
 _COUNTED = (
     "A model of a host's cores with costs that were counted in homa.ko and in the kernel's TCP, without "
@@ -41,8 +42,9 @@ _COUNTED = (
 class Item:
     """A table or figure.
 
-    `figure`: the simulator's figure that makes it. `command`: one that makes it but is not run from
-    here. `differs`: what is not as in the paper and why; of an item without figure, why there is none.
+    `figure`: the simulator's figure that makes it. `lab`: the experiment of `./homa lab run` that does,
+    on real packets. `command`: one that makes it but is not run from here. `differs`: what is not as in
+    the paper and why; of an item that nothing makes, why.
     `minutes`: of two idle cores, quick and full: an estimate, for the time left.
     """
 
@@ -54,6 +56,12 @@ class Item:
     figure: str = ""
     command: str = ""
     minutes: tuple[float, float] = (1.0, 10.0)
+    lab: str = ""
+
+    @property
+    def made(self) -> bool:
+        """Whether `./homa reproduce` makes it."""
+        return bool(self.figure or self.lab)
 
 
 def _sim(
@@ -115,15 +123,15 @@ ITEMS: tuple[Item, ...] = (
     _sim("atc6", ATC, "Figure 6", "Full, half and tenth load, W4", _SOFTWARE, (2, 30)),
     Item(
         "lab-fig3", ATC, "Figure 3", "The same on real packets, Homa and TCP", _REAL,
-        command="./homa lab run fig3",
+        lab="fig3", minutes=(6, 45),
     ),
     Item(
         "lab-fig5", ATC, "Figure 5", "The same on real packets", _REAL,
-        command="./homa lab run fig5",
+        lab="fig5", minutes=(6, 30),
     ),
     Item(
         "lab-fig6", ATC, "Figure 6", "The same on real packets", _REAL,
-        command="./homa lab run fig6",
+        lab="fig6", minutes=(8, 60),
     ),
     _sim("atc7", ATC, "Figure 7", "Where the time of a short message goes", _COUNTED, (0.2, 1)),
     _sim("atc-cores", ATC, "Table 4", "Cores used by each part of Homa; best round trip (Table 2)",
@@ -132,15 +140,15 @@ ITEMS: tuple[Item, ...] = (
     _sim("atc55", ATC, "Section 5.5", "The switch's buffer", _SOFTWARE, (3, 50)),
     Item(
         "snia-matrix", SNIA, "matrix", "RPC load by stream load: who loses what", _BESIDE,
-        command="./homa lab run coexist",
+        lab="coexist", minutes=(25, 140),
     ),
     Item(
         "snia-slowdown", SNIA, "slowdown", "Slowdown of RPCs beside streams", _BESIDE,
-        command="./homa lab run coexist",
+        lab="coexist", minutes=(25, 140),
     ),
     Item(
         "snia-rtt", SNIA, "RTT", "Round trips beside streams", _BESIDE,
-        command="./homa lab run coexist",
+        lab="coexist", minutes=(25, 140),
     ),
     Item(
         "tas-hosts", TAS, "Figures 4 to 10, 13 to 15", "RPC rate, goodput, connections, loss, a key-value store, fairness",
@@ -175,15 +183,15 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         "lab-incast", LAB, "incast", "1 to 64 hosts answer one, with and without incast control", _REAL,
-        command="./homa lab run incast",
+        lab="incast", minutes=(4, 60),
     ),
     Item(
         "lab-failures", LAB, "failures", "What RPCs see when a host, a link or a buffer fails", _REAL,
-        command="./homa lab run failures",
+        lab="failures", minutes=(10, 40),
     ),
     Item(
         "lab-sustained", LAB, "sustained", "The highest load of W4 that is carried for long", _REAL,
-        command="./homa lab run sustained",
+        lab="sustained", minutes=(25, 70),
     ),
 )  # fmt: skip
 

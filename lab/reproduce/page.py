@@ -11,6 +11,7 @@ from pathlib import Path
 from lab.reproduce import results
 from lab.reproduce.items import PAPERS, Item
 from lab.reproduce.style import STYLE
+from lab.sim.figures.base import Options
 
 VERDICTS = {True: "met", False: "missed", None: ""}
 
@@ -51,7 +52,7 @@ class Entry:
     """An item with what has been made of it.
 
     `current`: by the build that is there now. `kept`: it stands in the repository, where the
-    commit matters and not whether it is today's.
+    commit matters and not whether it is today's. `left_out`: why the command did not make it.
     """
 
     item: Item
@@ -59,6 +60,7 @@ class Entry:
     current: bool = False
     problem: str = ""
     kept: bool = False
+    left_out: str = ""
 
     def verdicts(self) -> tuple[int, int]:
         """Rows met and missed."""
@@ -72,8 +74,8 @@ class Entry:
         if self.document:
             done = "done" if self.document.get("complete", True) else "in part"
             return done if self.current or self.kept else f"{done}, by an older build"
-        if self.item.figure:
-            return "not measured"
+        if self.item.made:
+            return f"not measured: {self.left_out}" if self.left_out else "not measured"
         return "own command" if self.item.command else "no command"
 
     def measured(self) -> str:
@@ -127,8 +129,8 @@ def counts(entries: list[Entry]) -> Counts:
 
 def command(item: Item, quick: bool) -> str:
     """What makes it; "" if nothing does."""
-    if item.figure:
-        return f"./homa reproduce {'--quick' if quick else '--night'} {item.name}"
+    if item.made:
+        return results.command(item, Options(quick))
     return item.command
 
 

@@ -14,25 +14,35 @@ from pathlib import Path
 from lab import provenance
 from lab.errors import UsageError
 from lab.reproduce.items import Item
+from lab.reproduce.real.catalogue import EXPERIMENTS
 from lab.sim import figures
 from lab.sim.figures.base import Options
 
 SCHEMA = "homa-reproduce/1"
 INTERVAL = "95 %, Student's t over seeds"
+NO_INTERVAL = "need more than one seed"
 _DIRTY = "-dirty"
 
 
-def origin(item: Item, options: Options, simulator: dict[str, object]) -> dict[str, object]:
-    """Where an item comes from, with the `simulator` that made it: what its file says of it."""
-    where = provenance.here()
+def origin(
+    item: Item,
+    options: Options,
+    simulator: dict[str, object],
+    here: dict[str, object] | None = None,
+) -> dict[str, object]:
+    """Where an item comes from, with the `simulator` that made it: what its file says of it.
+
+    `here`: the machine at another moment than now.
+    """
+    where, said = dict(here or provenance.here()), seeds(item, options)
     commit = str(where.pop("commit"))
     return {
         "commit": commit.removesuffix(_DIRTY),
         "clean": bool(commit) and not commit.endswith(_DIRTY),
         "simulator": simulator,
         "command": command(item, options),
-        "seeds": options.seed_list(),
-        "interval": INTERVAL,
+        "seeds": said,
+        "interval": INTERVAL if len(said) > 1 or not item.lab else NO_INTERVAL,
         "machine": where,
     }
 
@@ -47,9 +57,23 @@ def simulator(build: str) -> dict[str, object]:
     }
 
 
+def seeds(item: Item, options: Options) -> list[int]:
+    """Those that an item is made with; real packets take their time and have fewer."""
+    if item.lab:
+        return EXPERIMENTS[item.lab].seed_list(options.quick, options.seeds)
+    return options.seed_list()
+
+
+def rule(item: Item) -> str:
+    """The definition of its numbers."""
+    return EXPERIMENTS[item.lab].rule if item.lab else figures.FIGURES[item.figure].rule
+
+
 def command(item: Item, options: Options) -> str:
     """What makes an item so."""
     words = ["./homa reproduce", "--quick" if options.quick else "--night"]
+    if item.lab:
+        words.insert(0, "sudo")
     if options.seeds:
         words.append(f"--seeds {options.seeds}")
     return " ".join([*words, item.name])
@@ -69,9 +93,9 @@ def foreign(document: dict, item: Item, quick: bool) -> str:
     schema = document.get("schema")
     if schema != SCHEMA:
         return f"its schema is {schema or 'none'}, not {SCHEMA}"
-    rule, ours = document.get("rule"), figures.FIGURES[item.figure].rule
-    if rule != ours:
-        return f"its rule is '{rule}', not '{ours}'"
+    theirs, ours = document.get("rule"), rule(item)
+    if theirs != ours:
+        return f"its rule is '{theirs}', not '{ours}'"
     if document.get("quick") is not quick:
         return f"its runs are {'full' if quick else 'short'} ones"
     lacking = [name for name in ("origin", "rows", "pictures") if name not in document]

@@ -8,121 +8,85 @@ again by the same command.
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from lab import provenance
 from lab.console import console, table
-from lab.errors import LabError, UsageError
-from lab.paths import BUILD
+from lab.errors import LabError
 from lab.reproduce import markdown, page, results
+from lab.reproduce.chosen import NEED_ROOT, together
 from lab.reproduce.items import ITEMS, Item
-from lab.sim import figures, program
+from lab.reproduce.place import Place
+from lab.reproduce.real import make
+from lab.sim import figures
 from lab.sim.figures import base
 from lab.sim.figures.base import Options
 from lab.sim.pool import Lab, Local
 from lab.sim.progress import clock
-from lab.sim.store import Store, write
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where results go: one folder for quick runs, one for full ones.
-
-    `simulator`: what is known of the program that makes them. `only_finished`: no run is made.
-    """
-
-    folder: Path
-    options: Options
-    build: str
-    simulator: dict[str, object] = field(default_factory=dict)
-    only_finished: bool = False
-
-    def key(self) -> dict[str, object]:
-        """What a finished item has to agree with."""
-        o = self.options
-        return {"build": self.build, "quick": o.quick, "seeds": o.seed_list(), "scale": o.scale}
-
-    def document(self, item: Item) -> dict | None:
-        """A finished item's JSON, also of an older build; None if there is none of its definition."""
-        found = results.load(self.folder / f"{item.figure}.json")
-        if not found or results.foreign(found, item, self.options.quick):
-            return None
-        return found
-
-    def finished(self, item: Item) -> bool:
-        """Whether it has been made as it would be now."""
-        found = self.document(item)
-        return bool(found) and found.get("reproduce") == self.key() and found.get("complete", True)
-
-
-def folder_of(options: Options, folder: Path | None) -> Path:
-    """`folder`, or one of the build; it is made."""
-    name = "quick" if options.quick else "night"
-    where = folder or BUILD / "reproduce" / name
-    try:
-        where.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"cannot make the folder {where}: {error.strerror}; give another with --out"
-        ) from None
-    return where
-
-
-def place(
-    options: Options,
-    folder: Path | None,
-    simulator: dict[str, object] | None = None,
-    only_finished: bool = False,
-) -> Place:
-    """The default is a folder of the build, and its simulator."""
-    where, build = folder_of(options, folder), program.build()
-    return Place(where, options, build, simulator or results.simulator(build), only_finished)
+from lab.sim.store import Store
 
 
 def show_list(where: Place) -> None:
     """What there is and what is done."""
     grid = table("what the papers show", "name", "where", "what", "status", left=4)
     for item in ITEMS:
-        status = "done" if item.figure and where.finished(item) else "to do"
-        if not item.figure:
+        status = "done" if item.made and where.finished(item) else "to do"
+        if item.lab and status != "done":
+            status = "to do, as root"
+        if not item.made:
             status = "own command" if item.command else "no command"
         grid.add_row(item.name, item.place, item.title, status)
     console().print(grid)
 
 
-def main(chosen: list[Item], where: Place, jobs: int) -> list[str]:
-    """Make `chosen` and write the pages; the names of those that could not be made."""
+def main(chosen: list[Item], where: Place, jobs: int, left_out: bool = False) -> list[str]:
+    """Make `chosen` and write the pages; the names of those that could not be made.
+
+    `left_out`: items of real packets are not among them, for want of root.
+    """
     out = console()
-    todo = [item for item in chosen if item.figure and not where.finished(item)]
-    index = 0 if where.options.quick else 1
-    expected = sum(item.minutes[index] for item in todo) * 60
+    if left_out:
+        out.print(f"{NEED_ROOT}: items of them are left out", markup=False)
+    todo = [item for item in chosen if item.made and not where.finished(item)]
+    units = together(todo)
+    expected = [_seconds(unit, where.options) for unit in units]
     began, done, failed = time.monotonic(), 0.0, []
-    for number, item in enumerate(todo, 1):
+    for number, (unit, seconds) in enumerate(zip(units, expected, strict=True), 1):
         spent = time.monotonic() - began
         pace = spent / done if done else 1.0
-        left = (expected - done) * pace
+        left = (sum(expected) - done) * pace
+        names = ", ".join(item.name for item in unit)
         out.print(
-            f"{item.name} ({number} of {len(todo)}): {clock(spent)} passed, about {clock(left)} left",
+            f"{names} ({number} of {len(units)}): {clock(spent)} passed, about {clock(left)} left",
             markup=False,
         )
         try:
-            _make(item, where, jobs)
+            _make(unit, where, jobs)
         except LabError as error:
-            failed.append(item.name)
-            out.print(f"{item.name}: {error}", markup=False)
-            _note(where, item, str(error))
-        done += item.minutes[index] * 60
-        show(where)
-    show(where)
+            failed += [item.name for item in unit]
+            out.print(f"{names}: {error}", markup=False)
+            for item in unit:
+                where.problem(item).write_text(f"{error}\n")
+        done += seconds
+        show(where, left_out)
+    show(where, left_out)
     out.print(f"{len(chosen)} items, {len(todo) - len(failed)} made now", markup=False)
     out.print(f"wrote {where.folder / 'index.html'} and results.md", markup=False)
     return failed
 
 
-def _make(item: Item, where: Place, jobs: int) -> None:
+def _seconds(unit: list[Item], options: Options) -> float:
+    return 60 * max(item.minutes[0 if options.quick else 1] for item in unit)
+
+
+def _make(unit: list[Item], where: Place, jobs: int) -> None:
+    if unit[0].lab:
+        make.make(unit[0].lab, where)
+    else:
+        _simulate(unit[0], where, jobs)
+
+
+def _simulate(item: Item, where: Place, jobs: int) -> None:
     figure = figures.FIGURES[item.figure]
     if where.only_finished and not figure.partial:
         raise LabError("it cannot be made in part; leave --finished out")
@@ -134,41 +98,23 @@ def _make(item: Item, where: Place, jobs: int) -> None:
     if not lab.fresh and not lab.found:
         raise LabError("none of its runs is finished yet")
     files = base.deliver(figure, output, where.options, where.folder)
-    path = where.folder / f"{item.figure}.json"
-    pictures = [f.name for f in files if f.suffix == ".svg"]
-    document = json.loads(path.read_text())
-    del document["where"]
-    document |= {
-        "schema": results.SCHEMA,
-        "origin": results.origin(item, where.options, where.simulator),
-        "reproduce": where.key(),
-        "complete": not lab.missing,
-        "pictures": pictures,
-    }
-    write(path, document)
-    _problem(where, item).unlink(missing_ok=True)
+    origin = results.origin(item, where.options, where.simulator)
+    where.keep(item, files, origin, complete=not lab.missing)
 
 
-def _problem(where: Place, item: Item) -> Path:
-    return where.folder / f"{item.name}.problem"
-
-
-def _note(where: Place, item: Item, text: str) -> None:
-    _problem(where, item).write_text(text + "\n")
-
-
-def show(where: Place) -> None:
-    """Write both pages from what there is."""
+def show(where: Place, left_out: bool = False) -> None:
+    """Write both pages from what there is; `left_out`: real packets, for want of root."""
     entries = []
     for item in ITEMS:
-        document = where.document(item) if item.figure else None
-        problem = _problem(where, item)
+        document = where.document(item) if item.made else None
+        problem = where.problem(item)
         entries.append(
             page.Entry(
                 item,
                 document,
                 current=bool(document) and where.finished(item),
                 problem=problem.read_text().strip() if problem.exists() else "",
+                left_out=NEED_ROOT if left_out and item.lab else "",
             )
         )
     head = page.Head(where.options.quick, where.options.words(), provenance.here())

@@ -30,7 +30,7 @@ def keep(made: Path, options: Options, names: list[str]) -> tuple[Path, list[str
     """
     quick = options.quick
     target = FOLDER / f"reproduce-{'quick' if quick else 'night'}"
-    wanted = [item for item in ITEMS if item.figure and (not names or item.name in names)]
+    wanted = [item for item in ITEMS if item.made and (not names or item.name in names)]
     new = {item.name: found for item in wanted if (found := _own(made, item, quick))}
     if lacking := [name for name in names if name not in new]:
         raise UsageError(f"there are no results of {', '.join(lacking)} in {made}")
@@ -39,7 +39,7 @@ def keep(made: Path, options: Options, names: list[str]) -> tuple[Path, list[str
     stays = {
         item.name: found
         for item in ITEMS
-        if item.figure and item.name not in new and (found := _own(target, item, quick))
+        if item.made and item.name not in new and (found := _own(target, item, quick))
     }
     fresh = target.with_name(target.name + ".new")
     try:
@@ -81,8 +81,8 @@ def page(documents: dict[str, dict], options: Options) -> str:
 
 
 def _own(folder: Path, item: Item, quick: bool) -> dict | None:
-    return results.own(folder / f"{item.figure}.json", item, quick)
+    return results.own(folder / f"{item.name}.json", item, quick)
 
 
 def _files(item: Item, document: dict) -> list[str]:
-    return [f"{item.figure}.json", f"{item.figure}.csv", *document["pictures"]]
+    return [f"{item.name}.json", f"{item.name}.csv", *document["pictures"]]

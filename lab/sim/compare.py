@@ -86,6 +86,12 @@ def about(what: str, published: float, ours: Stat | Few | None, points: float) -
     return Row(what, published, ours, "%", f"± {points:g}", met, 1)
 
 
+def within(what: str, ours: Stat | Few | None, points: float) -> Row:
+    """Percent by which ours is off: no more than `points` to either side. Nothing is published."""
+    met = _judge(ours, lambda mean: abs(mean) <= points)
+    return Row(what, None, ours, "%", f"± {points:g}", met, 1)
+
+
 def like(
     what: str, published: float, ours: Stat | Few | None, unit: str = "", factor: float = 1.5
 ) -> Row:

@@ -12,7 +12,7 @@ from lab.cluster.setup import Setup
 from lab.cluster.arguments import Wanted
 from lab.errors import UsageError
 from lab.sustained import loads, run, show
-from lab.sustained.loads import NAME
+from lab.sustained.loads import NAME, Measured
 
 
 def hosts(quick: bool) -> int:
@@ -28,7 +28,7 @@ def parse_loads(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(part) for part in parts}))
 
 
-def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
+def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], list[Measured]]:
     """What measures and shows these loads; a UsageError for a wrong choice."""
     usual = loads.QUICK_LOADS if wanted.quick else loads.LOADS
     chosen = parse_loads(wanted.rpc) if wanted.rpc else usual
@@ -38,7 +38,7 @@ def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
         raise UsageError(f"--workloads {text}: sustained has one workload, like w4")
     kinds = points.choose(NAME, wanted.transports or "homa", loads.TRANSPORTS, "--transports")
 
-    def measure(setup: Setup, json_file: Path | None, plot: Path | None) -> None:
+    def measure(setup: Setup, json_file: Path | None, plot: Path | None) -> list[Measured]:
         if plot:
             raise UsageError("sustained has tables and no figure: leave --plot out")
         if wanted.quick:
@@ -48,6 +48,8 @@ def choose(wanted: Wanted) -> Callable[[Setup, Path | None, Path | None], None]:
             wanted.keep or stored_runs.usual(NAME, wanted.quick), setup
         )
         show.begin(setup, cells, folder.words())
-        show.end(setup, run.measure(setup, cells, folder, show.one), json_file)
+        found = run.measure(setup, cells, folder, show.one)
+        show.end(setup, found, json_file)
+        return found
 
     return measure

@@ -3,7 +3,7 @@
 
 import json
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,8 @@ from conftest import needs_bench, needs_root
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
-from lab.cluster import nodes, points, real_and_simulated, setup, show, simulated
+from lab.cluster import nodes, points, real_and_simulated, setup, show, simulated, stored_runs
+from lab.cluster import run as runs
 from lab.cluster.real_and_simulated import Compared, Idle, Row
 from lab.cluster.points import Point
 from lab.net import guardian
@@ -21,6 +22,13 @@ SETUP = setup.Setup(
     hosts=8, link_bps=25 * 10**9, dilate=250, mtu=3000, buffer=325_000, seed=1,
     messages=12_000, longest_s=300, via="program",
 )  # fmt: skip
+
+
+@dataclass
+class Switch:
+    """A network that is none: who measures sets its rate."""
+
+    rate_bps: int
 
 
 def _shape(values: dict[int, int]) -> Histogram:
@@ -110,6 +118,11 @@ def test_json__says_whether_a_point_counts() -> None:
     assert good.as_json()["counts"] is True
     assert replace(good, doubts=["busy"]).as_json()["counts"] is False
     assert json.loads(json.dumps(good.as_json()))["rows"][0]["slowdown_p99"] == 3.0
+
+
+def test_kept__is_what_was_measured() -> None:
+    one = replace(_compared("homa", None), doubts=["busy"])
+    assert real_and_simulated.from_json(json.loads(json.dumps(one.as_json()))) == one
 
 
 def test_summary__of_each_figure() -> None:
@@ -217,6 +230,7 @@ def test_run__wrong(cli, argv: list[str], remedy: str) -> None:
 def _start(folder: Path, transports: str) -> subprocess.Popen:
     argv = ["fig3", "--hosts", "2", "--workloads", "w4"]
     argv += ["--dilate", "100", "--messages", "100", "--transports", transports]
+    argv += ["--keep", str(folder / "kept")]
     argv += ["--json", str(folder / "r.json"), "--plot", str(folder / "r.png")]
     return running.start(*argv)
 
@@ -240,6 +254,28 @@ def test_run__real_packets_beside_the_simulator(tmp_path: Path, transports: str)
     assert "fewer than 1,000 messages" in text
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
     assert not guardian.namespaces(f"{guardian.PREFIX}{process.pid}-")
+
+
+def test_run__goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points that count are not measured again, those that do not are."""
+    monkeypatch.setattr(stored_runs, "build", lambda: "programs")
+    monkeypatch.setattr(nodes, "switched", lambda lab, steps, setup, hosts, rate: Switch(rate))
+    monkeypatch.setattr(setup.Setup, "rate", lambda self, some: (10**8, 250.0))
+    measured: list[str] = []
+
+    def point(_setup, _switch, one: Point, *_: object) -> Compared:
+        measured.append(one.transport)
+        doubts = ["busy"] if one.transport == "tcp" else []
+        return replace(_compared(one.transport, 30e3), label=one.label, doubts=doubts)
+
+    monkeypatch.setattr(runs, "_point", point)
+    monkeypatch.setattr(runs, "_seconds", lambda *_: 1.0)
+    some = points.points_of("fig3", ("w4", "w5"), ("homa", "tcp"))
+    for _ in range(2):
+        told: list[Compared] = []
+        found = runs.measure(SETUP, some, stored_runs.open_folder(tmp_path, SETUP), told.append)
+        assert found == told and [one.label for one in found] == [p.label for p in some]
+    assert measured == ["homa", "tcp", "homa", "tcp", "tcp", "tcp"]
 
 
 @needs_root

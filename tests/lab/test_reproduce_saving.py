@@ -164,8 +164,8 @@ def test_repository__what_is_kept_may_stand_together() -> None:
         found = {
             item.name: document
             for item in ITEMS
-            if item.figure
-            and (document := results.own(folder / f"{item.figure}.json", item, options.quick))
+            if item.made
+            and (document := results.own(folder / f"{item.name}.json", item, options.quick))
         }
         assert found, folder
         assert (folder / "README.md").read_text() == saving.page(found, options), folder

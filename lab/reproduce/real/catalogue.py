@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The experiments that items are made of."""
+
+from __future__ import annotations
+
+from lab.cluster.arguments import Wanted
+from lab.reproduce.real import coexist, failures, figures, incast, sustained
+from lab.reproduce.real.experiment import Experiment
+from lab.sim.sustain import SEEDS
+
+# Of the talk's grid a full run has one load of RPCs: all of it takes some nights.
+_COEXIST = Wanted(False, rpc="30", streams="10,40")
+
+EXPERIMENTS = {
+    one.name: one
+    for one in (
+        Experiment("fig3", figures.fig3),
+        Experiment("fig5", figures.fig5),
+        Experiment("fig6", figures.fig6),
+        Experiment("coexist", coexist.outputs, seeds=(1, 1), full=_COEXIST),
+        Experiment("incast", incast.outputs),
+        Experiment("failures", failures.outputs, seeds=(1, 1)),
+        Experiment("sustained", sustained.outputs, own_seeds=SEEDS),
+    )
+}
