@@ -28,6 +28,11 @@ _LABELS = {
     "sizes": "all RPCs,\nP99 slowdown",
     "rtt": "short RPCs,\nround trip, ms",
 }
+_WORDS = {
+    "short": "slowdown: over the round trip alone on wires",
+    "lost": "of what they carry alone",
+    "rtt": "lines: P99",
+}
 USUAL = ("short", "lost", "sizes")
 
 
@@ -144,11 +149,9 @@ def paint(
             left=0.95 / width, right=1 - 0.25 / width, top=1 - 1.6 / height, bottom=0.75 / height,
             hspace=0.5, wspace=0.3,
         )  # fmt: skip
-        words = "slowdown: over the round trip alone on wires"
-        doubted = any(r.doubts for r in results)
-        draw.headline(
-            figure, title, words + "; pale: does not count" if doubted else words, 0.95 / width
-        )
+        words = [text for name, text in _WORDS.items() if name in shown][:1]
+        words += ["pale: does not count"] if any(r.doubts for r in results) else []
+        draw.headline(figure, title, "; ".join(words), 0.95 / width)
         _legend(figure, list(dict.fromkeys(r.cell.kind for r in with_rpcs)), shown)
         for row, workload in enumerate(workloads):
             some = panels[rows * row : rows * (row + 1)]

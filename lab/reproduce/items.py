@@ -186,6 +186,10 @@ ITEMS: tuple[Item, ...] = (
         lab="incast", minutes=(4, 60),
     ),
     Item(
+        "lab-small", LAB, "small buffers", "The simulator beside real packets where ports hold 8 packets",
+        _REAL, lab="small", minutes=(4, 30),
+    ),
+    Item(
         "lab-failures", LAB, "failures", "What RPCs see when a host, a link or a buffer fails", _REAL,
         lab="failures", minutes=(10, 40),
     ),

@@ -40,7 +40,7 @@ def figure(name: str, wanted: Wanted, setup: Setup, count: int = MANY) -> list[C
     """The simulator's times are a tenth longer than the lab's; TCP's longest tenth is only twice Homa's."""
     found = []
     chosen = FIGURES[name].quick if wanted.quick else FIGURES[name].workloads
-    for point in points_of(name, chosen, ("homa", "tcp")):
+    for point in points_of(name, chosen, tuple((wanted.transports or "homa,tcp").split(","))):
         rows = []
         for n in range(10):
             p99 = HOMA_P99 * (1 + n) * (2 if point.levels < 8 else 1) * (0.5 + point.load / 2)
@@ -129,7 +129,7 @@ class Lab:
 
     def __init__(self, count: int = MANY) -> None:
         self.count = count
-        self.asked: list[tuple[str, int, Wanted]] = []
+        self.asked: list[tuple[str, Setup, Wanted]] = []
         self.doubt: Callable[[Sequence], list] = list
 
     def find(self, name: str, quick: bool) -> tuple[int, Callable]:
@@ -137,7 +137,7 @@ class Lab:
 
         def choose(wanted: Wanted) -> Callable:
             def measure(setup: Setup, json_file: Path | None, plot: Path | None) -> list:
-                self.asked.append((name, setup.seed, wanted))
+                self.asked.append((name, setup, wanted))
                 return self.doubt(MAKERS[name](name, wanted, setup, self.count))
 
             return measure

@@ -10,7 +10,6 @@ import lab_runs
 import pytest
 
 from lab.cluster import experiments, stored_runs
-from lab.cluster.arguments import Wanted
 from lab.errors import LabError
 from lab.reproduce import chosen, saving
 from lab.reproduce.items import ITEMS
@@ -50,7 +49,8 @@ def rows_of(out: Path, name: str) -> dict[str, dict]:
 
 
 def test_items__each_experiment_makes_those_that_name_it() -> None:
-    assert set(EXPERIMENTS) == {item.lab for item in ITEMS if item.lab} == set(experiments.NAMES)
+    assert set(EXPERIMENTS) == {item.lab for item in ITEMS if item.lab}
+    assert {one.run or one.name for one in EXPERIMENTS.values()} == set(experiments.NAMES)
     assert [item.name for item in ITEMS if item.lab == "coexist"] == SNIA
     assert not any(item.figure and item.lab for item in ITEMS)
 
@@ -64,7 +64,7 @@ def test_item__from_runs_to_both_pages(
     made = [item for item in ITEMS if item.lab == name]
     status, _, err = cli("reproduce", length, "--out", str(tmp_path), made[0].name)
     assert status == 0, err
-    seeds = list(range(1, len({seed for _, seed, _ in runs.asked}) + 1))
+    seeds = list(range(1, len({setup.seed for _, setup, _ in runs.asked}) + 1))
     seeds = [1, 2, 3] if name == "sustained" else seeds
     for item in made:
         document = json.loads((tmp_path / f"{item.name}.json").read_text())
@@ -90,10 +90,8 @@ def test_item__from_runs_to_both_pages(
             ours = row["ours"]
             assert ours and row["what"] in markdown
             assert "P50" not in row["what"] and "P99" not in row["what"] or ours["n"] >= 1000
-    assert runs.asked[0][2] == replace(
-        EXPERIMENTS[name].full if length == "--night" else Wanted(True),
-        keep=tmp_path / "lab-runs" / name,
-    )
+    asked = runs.asked[0][2]
+    assert asked.keep == tmp_path / "lab-runs" / name and asked.quick == (length == "--quick")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -119,9 +117,22 @@ def test_fig3__is_judged_by_what_is_published_and_by_each_tenth(
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_small__is_homa_alone_with_ports_of_eight_packets(
+    cli, runs: lab_runs.Lab, tmp_path: Path
+) -> None:
+    reproduce(cli, tmp_path, "lab-small")
+    ((name, setup, wanted),) = runs.asked
+    assert (name, setup.buffer, wanted.transports) == ("fig3", 8 * setup.mtu, "homa")
+    rows = rows_of(tmp_path, "lab-small")
+    judged = [what for what, row in rows.items() if row["rule"]]
+    assert len(judged) == 4 and all("simulated P" in what for what in judged)
+    assert rows["W4, packets that ports drop, of a thousand RPCs"]["ours"]["mean"] == 0.25
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_fig3__with_several_seeds(cli, runs: lab_runs.Lab, tmp_path: Path) -> None:
     reproduce(cli, tmp_path, "--seeds", "3", "lab-fig3")
-    assert [seed for _, seed, _ in runs.asked] == [1, 2, 3]
+    assert [setup.seed for _, setup, _ in runs.asked] == [1, 2, 3]
     row = rows_of(tmp_path, "lab-fig3")["W4, Homa: short messages, P99 slowdown"]
     # 0.9 * 200 µs over 20 µs, and 2 % more with each seed.
     assert row["ours"]["mean"] == pytest.approx(9 * 1.02) and row["ours"]["runs"] == 3

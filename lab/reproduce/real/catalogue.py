@@ -8,6 +8,8 @@ from lab.reproduce.real import coexist, failures, figures, incast, sustained
 from lab.reproduce.real.experiment import Experiment
 from lab.sim.sustain import SEEDS
 
+# Eight packets of the network's MTU, as in the experiment on failures.
+_SMALL = "24kb"
 # Of the talk's grid a full run has one load of RPCs: all of it takes some nights.
 _COEXIST = Wanted(False, rpc="30", streams="10,40")
 
@@ -17,6 +19,14 @@ EXPERIMENTS = {
         Experiment("fig3", figures.fig3),
         Experiment("fig5", figures.fig5),
         Experiment("fig6", figures.fig6),
+        Experiment(
+            "small",
+            figures.small,
+            short=Wanted(True, transports="homa"),
+            full=Wanted(False, transports="homa"),
+            run="fig3",
+            buffer=_SMALL,
+        ),
         Experiment("coexist", coexist.outputs, seeds=(1, 1), full=_COEXIST),
         Experiment("incast", incast.outputs),
         Experiment("failures", failures.outputs, seeds=(1, 1)),

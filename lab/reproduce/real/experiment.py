@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lab.cluster.arguments import Wanted
+from lab.cluster.arguments import BUFFER, Wanted
 from lab.cluster.common_text import Doubtful
 from lab.cluster.real_and_simulated import BUSY
 from lab.cluster.setup import Setup
@@ -44,10 +44,11 @@ class Runs:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One of `./homa lab run`, by its `name`.
+    """One of `./homa lab run`; `name` is its name as of what items are made.
 
     `make` gives the outputs of its items, by their names. `seeds`: how many, quick and full.
-    `own_seeds`: it runs so many seeds by itself. `full`: what of it full runs measure, if not all.
+    `own_seeds`: it runs so many seeds by itself. `short` and `full`: what of it is measured. `run`:
+    its name for `./homa lab run`, if that is another. `buffer`: of a port, as on the command line.
     `rule` names the definition of its numbers; results of another do not stand beside them.
     """
 
@@ -55,7 +56,10 @@ class Experiment:
     make: Callable[[Runs], dict[str, Output]]
     seeds: tuple[int, int] = (1, 3)
     own_seeds: int = 0
+    short: Wanted = field(default_factory=lambda: Wanted(True))
     full: Wanted = field(default_factory=lambda: Wanted(False))
+    run: str = ""
+    buffer: str = BUFFER
     rule: str = "1"
 
     def seed_list(self, quick: bool, wanted: int) -> list[int]:
@@ -65,7 +69,7 @@ class Experiment:
 
     def wanted(self, quick: bool, folder: Path) -> Wanted:
         """Which of it is measured; runs that count are kept in `folder`."""
-        return Wanted(True, keep=folder) if quick else replace(self.full, keep=folder)
+        return replace(self.short if quick else self.full, keep=folder)
 
 
 def over_seeds(values: Iterable[One]) -> Value:

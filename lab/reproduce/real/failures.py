@@ -140,11 +140,14 @@ def _paint(found: Sequence[Measured], path: Path) -> None:
             draw.plain(panel)
             for one in found:
                 x = faults.index(one.cell.fault) + (0.12 if one.cell.transport == "tcp" else -0.12)
-                for where, face in (("lab", colours[one.cell.transport]), ("sim", "white")):
+                for where, face, size in (
+                    ("sim", "white", 9),
+                    ("lab", colours[one.cell.transport], 6),
+                ):
                     y = value(one, where)
                     if y:
                         panel.plot(
-                            [x], [y], marker="o", markersize=7, linestyle="", markerfacecolor=face,
+                            [x], [y], marker="o", markersize=size, linestyle="", markerfacecolor=face,
                             markeredgecolor=colours[one.cell.transport],
                         )  # fmt: skip
             panel.set_yscale("log")

@@ -26,6 +26,9 @@ _COLUMNS = [
     "n", "n_sim", "p50_us", "p99_us", "sim_p50_us", "sim_p99_us", "slowdown_p99", "slowdown_p99_sim",
 ]  # fmt: skip
 
+# A tenth of which there is no message.
+_NONE = Row(0, 0, 0, 0, 0.0, 0.0, dict.fromkeys(BOTH), dict.fromkeys(BOTH))
+
 
 class Found:
     """The points of all seeds, by workload and label."""
@@ -35,6 +38,11 @@ class Found:
             {(one.workload, one.label): one for one in some} for some in runs.by_seed
         ]
         self.points: list[Compared] = list(runs.by_seed[0])
+
+    def at(self, some: dict[tuple[str, str], Compared], one: Compared, tenth: int) -> Row:
+        """That tenth of that point of a seed; one without messages if it has none."""
+        rows = some[one.workload, one.label].rows
+        return rows[tenth] if tenth < len(rows) else _NONE
 
     def over(self, one: Compared, value: Callable[[Compared], One]) -> Value:
         """A number of that point, over seeds."""
@@ -46,7 +54,7 @@ class Found:
         """A percentile of one point's tenth over another's, seed by seed."""
 
         def of(found: dict[tuple[str, str], Compared]) -> One:
-            a, b = (found[p.workload, p.label].rows[tenth] for p in (one, other))
+            a, b = (self.at(found, p, tenth) for p in (one, other))
             times = (getattr(row, where)[percentile] for row in (a, b))
             return divided(*times), min(_n(a, where), _n(b, where))
 
@@ -56,7 +64,7 @@ class Found:
         """Short messages' P99, the greatest over the least of these points, seed by seed."""
 
         def of(found: dict[tuple[str, str], Compared]) -> One:
-            rows = [found[p.workload, p.label].rows[0] for p in some]
+            rows = [self.at(found, p, 0) for p in some]
             times = [row.lab["p99"] for row in rows]
             few = [row.count for row in rows if row.lab["p99"] is None]
             known = [t for t in times if t is not None]
@@ -68,26 +76,29 @@ class Found:
 
     def simulated(self, one: Compared) -> list[compare.Row]:
         """By how much the simulator is off, where it is most; of Homa it is judged."""
-        found = []
+        rows = []
         for percentile in BOTH:
-            tenths = [
-                self.over(
-                    one,
-                    lambda p, n=n, name=percentile: (
-                        off(p.rows[n].sim[name], p.rows[n].lab[name]),
-                        min(p.rows[n].count, p.rows[n].sim_count),
-                    ),
-                )
-                for n in range(len(one.rows))
-            ]
+            tenths = [self._off(one, n, percentile) for n in range(len(one.rows))]
             what = f"{one.workload.upper()}, {one.label}, the tenth that differs most"
             judged = one.transport == "homa"
-            found.append(compared_with_simulated(what, percentile, worst(tenths, abs), judged))
-        return found
+            rows.append(compared_with_simulated(what, percentile, worst(tenths, abs), judged))
+        return rows
+
+    def _off(self, one: Compared, tenth: int, percentile: str) -> Value:
+        def of(found: dict[tuple[str, str], Compared]) -> One:
+            row = self.at(found, one, tenth)
+            return off(row.sim[percentile], row.lab[percentile]), min(row.count, row.sim_count)
+
+        return over_seeds(of(found) for found in self._seeds)
 
     def slowdown(self, one: Compared) -> compare.Row:
         """Short messages' P99 slowdown."""
-        value = self.over(one, lambda p: (p.rows[0].slowdown("lab", "p99"), p.rows[0].count))
+
+        def of(found: dict[tuple[str, str], Compared]) -> One:
+            row = self.at(found, one, 0)
+            return row.slowdown("lab", "p99"), row.count
+
+        value = over_seeds(of(found) for found in self._seeds)
         what = f"{one.workload.upper()}, {one.label}: short messages, P99 slowdown"
         return compare.info(what, None, value)
 
@@ -178,12 +189,39 @@ def fig6(runs: Runs) -> dict[str, Output]:
     return {"lab-fig6": _output("fig6", runs, found, rows)}
 
 
-def _output(name: str, runs: Runs, found: Found, rows: list[compare.Row]) -> Output:
+def small(runs: Runs) -> dict[str, Output]:
+    """Homa as in Figure 3 with ports of a few packets: does the simulator say so, too?"""
+    found = Found(runs)
+    rows = [
+        compare.info(
+            f"{one.workload.upper()}, packets that ports drop, of a thousand RPCs", None, value
+        )
+        for one in found.points
+        if (value := found.over(one, lambda p: (_drops_of(p, ""), int(p.facts["completed"]))))
+    ]
+    rows += [
+        compare.info(f"{one.workload.upper()}, the same, simulated", None, value)
+        for one in found.points
+        if (value := found.over(one, lambda p: (_drops_of(p, "sim_"), int(p.facts["completed"]))))
+    ]
+    return {
+        "lab-small": _output("fig3", runs, found, rows, "Homa with small buffers, on real packets")
+    }
+
+
+def _drops_of(one: Compared, where: str) -> float:
+    """For each thousand RPCs."""
+    return 1e3 * one.facts[f"{where}drops"] / max(1.0, one.facts["completed"])
+
+
+def _output(
+    name: str, runs: Runs, found: Found, rows: list[compare.Row], title: str = ""
+) -> Output:
     for one in found.points:
         rows.append(found.slowdown(one))
     for one in found.points:
         rows += found.simulated(one)
-    title = FIGURES[name].title + ", on real packets"
+    title = title or FIGURES[name].title + ", on real packets"
 
     paint = painted(lambda path: plot.paint(title, found.points, path))
     facts = [one.facts for one in runs.all()]  # type: ignore[attr-defined]

@@ -51,11 +51,11 @@ def measure(name: str, where: Place) -> Runs:
     """Its runs, as `./homa lab run` measures and shows them."""
     experiment, options = EXPERIMENTS[name], where.options
     seeds = experiment.seed_list(options.quick, options.seeds)
-    hosts, choose = experiments.find(name, options.quick)
+    hosts, choose = experiments.find(experiment.run or name, options.quick)
     measured = choose(experiment.wanted(options.quick, where.folder / RUNS / name))
     networks = [
         setup.check(
-            hosts, arguments.LINK, 0.0, arguments.MTU, arguments.BUFFER, seed,
+            hosts, arguments.LINK, 0.0, arguments.MTU, experiment.buffer, seed,
             arguments.MESSAGES, arguments.LONGEST_S, arguments.VIA,
         )
         for seed in (seeds[:1] if experiment.own_seeds else seeds)
