@@ -115,6 +115,8 @@ def open_folder(folder: Path | None, setup: Setup) -> Kept:
 def build() -> str:
     """What identifies the programs that a run is made of: their contents."""
     found = hashlib.sha256()
-    for one in (homa_bench, homa_flows, homad.program, program.path):
-        found.update(hashlib.sha256(one().read_bytes()).digest())
+    parts = [one() for one in (homa_bench, homa_flows, homad.program, program.path)]
+    # By which unmodified programs have their TCP through homad.
+    for one in [*parts, *(path for path in (homad.preload(),) if path.exists())]:
+        found.update(hashlib.sha256(one.read_bytes()).digest())
     return found.hexdigest()[:16]

@@ -74,10 +74,14 @@ def unmodified(argv: list[str]) -> list[str]:
     return [str(ROOT / "lib" / "preload" / "homa-run"), "--tcp", *argv]
 
 
+def preload() -> Path:
+    """The library by which unmodified programs find their daemon."""
+    return BUILD / "lib" / "preload" / "libhoma-preload.so"
+
+
 def unmodified_env(env: dict[str, str]) -> dict[str, str]:
     """And its environment; `env` is the daemon's (Homad.env)."""
-    library = BUILD / "lib" / "preload" / "libhoma-preload.so"
-    return {**env, "HOMA_PRELOAD_LIB": str(library)}
+    return {**env, "HOMA_PRELOAD_LIB": str(preload())}
 
 
 class Homad:

@@ -15,12 +15,14 @@ from lab import provenance
 from lab.errors import UsageError
 from lab.reproduce.items import Item
 from lab.reproduce.real.catalogue import EXPERIMENTS
+from lab.reproduce.real.experiment import Bench
 from lab.sim import figures
 from lab.sim.figures.base import Options
 
 SCHEMA = "homa-reproduce/1"
 INTERVAL = "95 %, Student's t over seeds"
 NO_INTERVAL = "need more than one seed"
+ROUNDS = "95 %, Student's t over rounds"
 _DIRTY = "-dirty"
 
 
@@ -42,7 +44,7 @@ def origin(
         "simulator": simulator,
         "command": command(item, options),
         "seeds": said,
-        "interval": INTERVAL if len(said) > 1 or not item.lab else NO_INTERVAL,
+        "interval": interval(item, len(said)),
         "machine": where,
     }
 
@@ -62,6 +64,13 @@ def seeds(item: Item, options: Options) -> list[int]:
     if item.lab:
         return EXPERIMENTS[item.lab].seed_list(options.quick, options.seeds)
     return options.seed_list()
+
+
+def interval(item: Item, seeds: int) -> str:
+    """What its intervals are."""
+    if item.lab and isinstance(EXPERIMENTS[item.lab], Bench):
+        return ROUNDS
+    return NO_INTERVAL if item.lab and seeds < 2 else INTERVAL
 
 
 def rule(item: Item) -> str:
@@ -127,9 +136,8 @@ def words(document: dict) -> str:
         text += f"The simulator is that of commit {commit(made)}. "
     if not document.get("complete", True):
         text += "Not all of it is measured yet. "
-    return (
-        text + f"Seeds {_list(said['seeds'])}; intervals {said['interval']}. By: {said['command']}"
-    )
+    runs = f"{'Rounds' if said['interval'] == ROUNDS else 'Seeds'} {_list(said['seeds'])}"
+    return text + f"{runs}; intervals {said['interval']}. By: {said['command']}"
 
 
 def commit(said: dict) -> str:

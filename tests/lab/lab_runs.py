@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from lab.bench.tas import Series
+from lab.bench.tas_rows import KERNEL
+from lab.bench.tas_rows import Row as TasRow
 from lab.cluster.arguments import Wanted
 from lab.cluster.points import FIGURES, points_of
 from lab.cluster.real_and_simulated import Compared, Row
@@ -115,6 +118,21 @@ def coexist(name: str, wanted: Wanted, setup: Setup, count: int = MANY) -> list[
         lost = 0.06 if cell.shared else 0.04
         carried = (4e7 * (1 - lost), lost, 0.0 if cell.shared else 0.01)
         found.append(Beside(cell, [short] * 10, short, *carried, facts))
+    return found
+
+
+def series(rows: Sequence[TasRow], points: list, rounds: int, seconds: float) -> list[Series]:
+    """Through homad all is twice as fast, and half as late; ways differ in nothing else."""
+    found = []
+    for row in rows:
+        for point in row.points:
+            for way in row.ways:
+                times = 1.0 if way == KERNEL else 2.0
+                values = {"samples": float(MANY // rounds), "jain": 0.99}
+                for metric in row.metrics:
+                    if metric.name != "jain":
+                        values[metric.name] = 100.0 / times if metric.lower else 100.0 * times
+                found.append(Series(row, point, way, [dict(values) for _ in range(rounds)]))
     return found
 
 

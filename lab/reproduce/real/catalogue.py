@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from lab.cluster.arguments import Wanted
-from lab.reproduce.real import coexist, failures, figures, incast, sustained
-from lab.reproduce.real.experiment import Experiment
+from lab.reproduce.real import coexist, failures, figures, incast, sustained, tas
+from lab.reproduce.real.experiment import Bench, Experiment
 from lab.sim.sustain import SEEDS
 
 # Eight packets of the network's MTU, as in the experiment on failures.
@@ -13,7 +13,7 @@ _SMALL = "24kb"
 # Of the talk's grid a full run has one load of RPCs: all of it takes some nights.
 _COEXIST = Wanted(False, rpc="30", streams="10,40")
 
-EXPERIMENTS = {
+EXPERIMENTS: dict[str, Experiment | Bench] = {
     one.name: one
     for one in (
         Experiment("fig3", figures.fig3),
@@ -31,5 +31,6 @@ EXPERIMENTS = {
         Experiment("incast", incast.outputs),
         Experiment("failures", failures.outputs, seeds=(1, 1)),
         Experiment("sustained", sustained.outputs, own_seeds=SEEDS),
+        Bench("tas", tas.measure, rounds=(2, 5)),
     )
 }

@@ -72,6 +72,21 @@ class Experiment:
         return replace(self.short if quick else self.full, keep=folder)
 
 
+@dataclass(frozen=True)
+class Bench:
+    """A benchmark with rounds instead of seeds: `measure` gives its items' outputs, by their names, of
+    so many of them; `rounds`: how many, quick and full. `rule` as of an experiment."""
+
+    name: str
+    measure: Callable[[int], dict[str, Output]]
+    rounds: tuple[int, int]
+    rule: str = "1"
+
+    def seed_list(self, quick: bool, wanted: int) -> list[int]:
+        """The rounds; `wanted`: so many of them (0: as many as usual)."""
+        return list(range(1, (wanted or self.rounds[0 if quick else 1]) + 1))
+
+
 def over_seeds(values: Iterable[One]) -> Value:
     """The mean of what seeds gave, one number each; Few if one of them has too few messages."""
     known = list(values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Measures an experiment of `./homa lab run` and writes the files of its items.
+"""Measures an experiment of `./homa lab run`, or a benchmark, and writes the files of its items.
 
 Runs that count are kept in the folder of the results, so the same command measures only what is
 missing. If one run does not count, no item is made of the others: what they say together would be
@@ -18,7 +18,7 @@ from lab.reproduce import results
 from lab.reproduce.items import ITEMS
 from lab.reproduce.place import Place
 from lab.reproduce.real.catalogue import EXPERIMENTS
-from lab.reproduce.real.experiment import Runs
+from lab.reproduce.real.experiment import Bench, Experiment, Runs
 from lab.sim.figures import base
 
 RUNS = "lab-runs"  # the folder of runs in that of results
@@ -30,7 +30,11 @@ def make(name: str, where: Place) -> None:
         raise LabError("it cannot be made in part; leave --finished out")
     experiment, options = EXPERIMENTS[name], where.options
     before = provenance.here()  # the machine's load is that of others then
-    runs = measure(name, where)
+    if isinstance(experiment, Bench):
+        rounds = experiment.seed_list(options.quick, options.seeds)
+        _write(experiment, where, experiment.measure(len(rounds)), len(rounds), before)
+        return
+    runs = measure(experiment, where)
     doubtful = [one for one in runs.all() if one.doubts]
     if doubtful:
         raise LabError(
@@ -38,21 +42,31 @@ def make(name: str, where: Place) -> None:
             f"{words(doubtful[0])}: {'; '.join(doubtful[0].doubts)}. Those that count are kept; "
             "the same command measures the others again"
         )
-    outputs = experiment.make(runs)
-    so_many = replace(options, seeds=len(runs.seeds))
-    for item in (item for item in ITEMS if item.lab == name):
+    _write(experiment, where, experiment.make(runs), len(runs.seeds), before)
+
+
+def _write(
+    experiment: Experiment | Bench,
+    where: Place,
+    outputs: dict[str, base.Output],
+    seeds: int,
+    before: dict[str, object],
+) -> None:
+    """The files of all items of `experiment`."""
+    so_many = replace(where.options, seeds=seeds)
+    for item in (item for item in ITEMS if item.lab == experiment.name):
         figure = base.Figure(item.name, item.title, _never, experiment.rule)
         files = base.deliver(figure, outputs[item.name], so_many, where.folder)
-        origin = results.origin(item, options, where.simulator, before)
+        origin = results.origin(item, where.options, where.simulator, before)
         where.keep(item, files, origin)
 
 
-def measure(name: str, where: Place) -> Runs:
+def measure(experiment: Experiment, where: Place) -> Runs:
     """Its runs, as `./homa lab run` measures and shows them."""
-    experiment, options = EXPERIMENTS[name], where.options
+    options, folder = where.options, where.folder / RUNS / experiment.name
     seeds = experiment.seed_list(options.quick, options.seeds)
-    hosts, choose = experiments.find(experiment.run or name, options.quick)
-    measured = choose(experiment.wanted(options.quick, where.folder / RUNS / name))
+    hosts, choose = experiments.find(experiment.run or experiment.name, options.quick)
+    measured = choose(experiment.wanted(options.quick, folder))
     networks = [
         setup.check(
             hosts, arguments.LINK, 0.0, arguments.MTU, experiment.buffer, seed,
