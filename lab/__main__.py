@@ -151,7 +151,11 @@ def reproduce(
     night: bool = typer.Option(False, "--night", help="Full runs: hours on two cores."),
     list_only: bool = typer.Option(False, "--list", help="Only say what there is."),
     seeds: Optional[int] = typer.Option(
-        None, min=1, max=1000, help="Runs per point.  [default: 5, quick: 3]", show_default=False
+        None,
+        min=1,
+        max=1000,
+        help="Runs per point.  [default: 5, quick: 3; of real packets fewer]",
+        show_default=False,
     ),
     jobs: Optional[int] = typer.Option(
         None, min=1, max=1024, help="Runs at once.  [default: cores]", show_default=False

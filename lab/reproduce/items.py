@@ -123,15 +123,15 @@ ITEMS: tuple[Item, ...] = (
     _sim("atc6", ATC, "Figure 6", "Full, half and tenth load, W4", _SOFTWARE, (2, 30)),
     Item(
         "lab-fig3", ATC, "Figure 3", "The same on real packets, Homa and TCP", _REAL,
-        lab="fig3", minutes=(6, 45),
+        lab="fig3", minutes=(4, 60),
     ),
     Item(
         "lab-fig5", ATC, "Figure 5", "The same on real packets", _REAL,
-        lab="fig5", minutes=(6, 30),
+        lab="fig5", minutes=(21, 60),
     ),
     Item(
         "lab-fig6", ATC, "Figure 6", "The same on real packets", _REAL,
-        lab="fig6", minutes=(8, 60),
+        lab="fig6", minutes=(18, 60),
     ),
     _sim("atc7", ATC, "Figure 7", "Where the time of a short message goes", _COUNTED, (0.2, 1)),
     _sim("atc-cores", ATC, "Table 4", "Cores used by each part of Homa; best round trip (Table 2)",
@@ -184,11 +184,11 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         "lab-incast", LAB, "incast", "1 to 64 hosts answer one, with and without incast control", _REAL,
-        lab="incast", minutes=(4, 60),
+        lab="incast", minutes=(4, 30),
     ),
     Item(
         "lab-small", LAB, "small buffers", "The simulator beside real packets where ports hold 8 packets",
-        _REAL, lab="small", minutes=(4, 30),
+        _REAL, lab="small", minutes=(2, 30),
     ),
     Item(
         "lab-failures", LAB, "failures", "What RPCs see when a host, a link or a buffer fails", _REAL,

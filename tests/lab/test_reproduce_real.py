@@ -8,9 +8,10 @@ from pathlib import Path
 
 import lab_runs
 import pytest
+from conftest import needs_bench
 
 from lab import machine
-from lab.cluster import experiments, stored_runs
+from lab.cluster import experiments, points, setup, stored_runs
 from lab.errors import LabError
 from lab.reproduce import chosen, saving
 from lab.reproduce.items import ITEMS
@@ -373,6 +374,27 @@ def test_save__keeps_them_beside_simulated_ones(
              for kind in ("csv", "json", "svg")]  # fmt: skip
     assert names == sorted(["README.md", *files])
     assert "](lab-fig6.svg)" in (docs / "README.md").read_text()
+
+
+@needs_bench
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("name", ["fig3", "fig5", "fig6", "small"])
+def test_experiment__each_tenth_has_the_messages_that_a_verdict_needs(
+    name: str, quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On two cores, whose links are slowest; 300 s were not enough for a tenth of the load."""
+    monkeypatch.setattr(setup, "cores", lambda: 2)
+    one = EXPERIMENTS[name]
+    assert isinstance(one, experiment.Experiment)
+    hosts, _ = experiments.find(one.run or name, quick)
+    figure = points.FIGURES[one.run or name]
+    network = one.network(hosts, 1)
+    for workload in figure.quick if quick else figure.workloads:
+        some = points.points_of(one.run or name, (workload,), ("homa", "tcp"))
+        rate, _ = network.rate(some)
+        for point in some:
+            rps = hosts * points.rate_of(point, rate)
+            assert network.window_s(point, rate) * rps / 10 > 1100, point
 
 
 def test_over_seeds__n_is_of_all_and_few_of_one_is_few() -> None:

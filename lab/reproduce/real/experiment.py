@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lab.cluster.arguments import BUFFER, Wanted
+from lab.cluster.arguments import BUFFER, LINK, LONGEST_S, MESSAGES, MTU, VIA, Wanted
 from lab.cluster.common_text import Doubtful
 from lab.cluster.real_and_simulated import BUSY
-from lab.cluster.setup import Setup
+from lab.cluster.setup import Setup, check
 from lab.sim.compare import Row, at_most, info, within
 from lab.sim.figures.base import Output
 from lab.sim.stats import Stat, stat
@@ -48,7 +48,8 @@ class Experiment:
 
     `make` gives the outputs of its items, by their names. `seeds`: how many, quick and full.
     `own_seeds`: it runs so many seeds by itself. `short` and `full`: what of it is measured. `run`:
-    its name for `./homa lab run`, if that is another. `buffer`: of a port, as on the command line.
+    its name for `./homa lab run`, if that is another. `buffer` and `longest`: of a port, and seconds
+    that a run measures at most, as on its command line.
     `rule` names the definition of its numbers; results of another do not stand beside them.
     """
 
@@ -60,12 +61,17 @@ class Experiment:
     full: Wanted = field(default_factory=lambda: Wanted(False))
     run: str = ""
     buffer: str = BUFFER
+    longest: float = LONGEST_S
     rule: str = "1"
 
     def seed_list(self, quick: bool, wanted: int) -> list[int]:
         """The seeds that are measured; `wanted`: so many of them (0: as many as usual)."""
         usual = self.own_seeds or self.seeds[0 if quick else 1]
         return list(range(1, (usual if self.own_seeds else wanted or usual) + 1))
+
+    def network(self, hosts: int, seed: int) -> Setup:
+        """Its network of so many hosts, which is that of `./homa lab run` but for buffer and longest."""
+        return check(hosts, LINK, 0.0, MTU, self.buffer, seed, MESSAGES, self.longest, VIA)
 
     def wanted(self, quick: bool, folder: Path) -> Wanted:
         """Which of it is measured; runs that count are kept in `folder`."""

@@ -226,6 +226,7 @@ def _output(
     paint = painted(lambda path: plot.paint(title, found.points, path))
     facts = [one.facts for one in runs.all()]  # type: ignore[attr-defined]
     said = notes(runs, f"{runs.setup.hosts} hosts around one switch", facts)
+    said.append("Short messages: the shortest tenth.")
     said += [_drops(one) for one in found.points]
     if len(runs.seeds) > 1:
         said.append(f"The figure shows seed {runs.seeds[0]}.")

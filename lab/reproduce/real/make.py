@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from lab import provenance
-from lab.cluster import arguments, experiments, setup
+from lab.cluster import experiments
 from lab.errors import LabError
 from lab.reproduce import results
 from lab.reproduce.items import ITEMS
@@ -67,13 +67,8 @@ def measure(experiment: Experiment, where: Place) -> Runs:
     seeds = experiment.seed_list(options.quick, options.seeds)
     hosts, choose = experiments.find(experiment.run or experiment.name, options.quick)
     measured = choose(experiment.wanted(options.quick, folder))
-    networks = [
-        setup.check(
-            hosts, arguments.LINK, 0.0, arguments.MTU, experiment.buffer, seed,
-            arguments.MESSAGES, arguments.LONGEST_S, arguments.VIA,
-        )
-        for seed in (seeds[:1] if experiment.own_seeds else seeds)
-    ]  # fmt: skip
+    chosen = seeds[:1] if experiment.own_seeds else seeds
+    networks = [experiment.network(hosts, seed) for seed in chosen]
     found = [measured(network, None, None) for network in networks]
     return Runs(options.quick, networks[0], seeds, found)
 
