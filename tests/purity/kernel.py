@@ -81,7 +81,7 @@ def _compile_module(tree: Tree, kernel: Path, module: Path) -> list[str]:
             shutil.copytree(tree.root / folder, module / folder)
     own = tree.root / "host/kernel"
     objects = [str(f.relative_to(own).with_suffix(".o")) for f in sorted(own.rglob("*.c"))]
-    return _make(kernel, module, objects, "HOMA_KUNIT=y", "KCFLAGS=-Werror", "W=1")
+    return _make(kernel, module, objects, "HOMA_KUNIT=y", "HOMA_PARTS=y", "KCFLAGS=-Werror", "W=1")
 
 
 def _make(kernel: Path, module: Path, objects: list[str], *arguments: str) -> list[str]:
