@@ -15,6 +15,7 @@ from pathlib import Path
 from lab.errors import LabError
 from lab.test import builds, process, python_tests
 from lab.test.context import ROOT, Context, Tally
+from lab.test.parts import Part
 
 # As tests/tcp/stacks.py knows them.
 STACKS = ("linux", "lwip", "smoltcp", "gvisor")
@@ -48,8 +49,8 @@ def run(context: Context, wanted: list[str]) -> Tally:
 
 def _against(context: Context, stack: str) -> Tally:
     env = {"HOMA_INTEROP": stack, "HOMA_INTEROP_BYTES": str(BYTES)}
-    files = [ROOT / "tests" / "tcp" / "test_stacks.py"]
-    return python_tests.pytest(context, "tcp", [], SECONDS, f"interop-{stack}", env, files)
+    part = Part([ROOT / "tests" / "tcp" / "test_stacks.py"], may_be_empty=False)
+    return python_tests.pytest(context, "tcp", [], SECONDS, f"interop-{stack}", env, part)
 
 
 def build_smoltcp(context: Context, directory: Path) -> str:

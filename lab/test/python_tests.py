@@ -10,17 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from lab.test import again, builds, process, tap
+from lab.test import again, builds, parts, process, tap
 from lab.test.context import ROOT, Context, Tally
+from lab.test.parts import Part
 
 T = TypeVar("T")
 # What goes on at a time: of what computes, and of what waits for packets, clocks and daemons
 # for most of its time.
 PARALLEL = 2
-WAITING = 5
+WAITING = 8
 # Each of these lanes runs so many parts of a stage one after the other, whichever is next, so that
 # all lanes end at about the same time.
-PARTS_OF_A_LANE = 3
+PARTS_OF_A_LANE = 2
+# What a test has that runs once more with homad under sanitizers (tests/homad/conftest.py).
+SANITIZED = "mark.sanitized"
 # Only ends what hangs: a kernel's headers take minutes while other programs use the processors.
 PURITY_SECONDS = 1800
 # The mark of tests that run before a release; tests/vm chooses its own.
@@ -55,11 +58,10 @@ def pytest(
     timeout: float,
     label: str = "",
     env: Mapping[str, str] | None = None,
-    files: Sequence[Path] | None = None,
-    part: bool = False,
+    part: Part | None = None,
 ) -> Tally:
-    """Run tests/`folder`, or these `files` of it, against the plain build, with `env` on top;
-    `label` names the log. A `part` of a stage may have no test that is wanted."""
+    """Run tests/`folder`, or this part of it, against the plain build, with `env` on top; `label`
+    names the log."""
     tally = Tally()
     label = label or folder
     tests = ROOT / "tests" / folder
@@ -75,6 +77,7 @@ def pytest(
         "PYTHONDONTWRITEBYTECODE": "1",
         "HOMA_TEST_LONG": str(int(context.long)),
         **(env or {}),
+        **(part.env if part else {}),
     }
 
     def once(report: Path, what: Sequence[str]) -> tuple[int | None, list[again.Case]]:
@@ -92,8 +95,8 @@ def pytest(
     chosen = ["-k", " or ".join(names)] if names else []
     if not context.long and folder != "vm":
         chosen += NOT_LONG
-    what = [*map(str, [tests] if files is None else files), *chosen]
-    status, found = once(context.logs / f"{label}.xml", what)
+    what = [*map(str, part.files if part else [tests]), *chosen]
+    status, found = once(context.logs / f"{label}.xml", [*what, *(part.options if part else [])])
     failed = again.worth(found) if context.again and status == 1 else []
     second = once(context.logs / f"{label}-again.xml", failed)[1] if failed else []
     again.merge(tally, found, second)
@@ -103,7 +106,7 @@ def pytest(
         tally.fail(f"{label}: timed out after {timeout:.0f} s", _tail(log))
     elif status not in (0, 1, 5) or (status == 1 and not (tally.failed or tally.unsteady)):
         tally.fail(f"{label}: pytest ended with status {status}", _tail(log))
-    elif status == 5 and not tally.skipped and not part:
+    elif status == 5 and not tally.skipped and not (part and part.may_be_empty):
         tally.fail(f"{label}: pytest found no test", _tail(log))
     return tally
 
@@ -114,17 +117,19 @@ def homad(context: Context, names: list[str], timeout: float) -> Tally:
     builds.ensure(context, "plain")
     sanitized = builds.program(builds.ensure(context, "asan"), "homad")
     env = {"HOMA_HOMAD": str(sanitized), "HOMA_SANITIZED": "1", **builds.BUILDS["asan"].env}
-    parts = parts_of("homad", WAITING * PARTS_OF_A_LANE)
-    run = partial(pytest, context, "homad", names, timeout, part=True)
-    jobs = [partial(run, f"homad-{i}", files=some) for i, some in enumerate(parts)]
+    run = partial(pytest, context, "homad", names, timeout)
+    jobs = [
+        (part.seconds, partial(run, f"homad-{i}", part=part))
+        for i, part in enumerate(parts_of("homad", WAITING * PARTS_OF_A_LANE))
+    ]
     if sanitized:
-        with_asan = parts_of("homad", WAITING)
-        jobs = [
-            *(partial(run, f"homad-asan-{i}", env, some) for i, some in enumerate(with_asan)),
-            *jobs,
+        jobs += [
+            (part.seconds, partial(run, f"homad-asan-{i}", env, part=part))
+            for i, part in enumerate(parts_of("homad", WAITING, SANITIZED))
         ]
+    chosen = [job for _, job in sorted(jobs, key=lambda one: -one[0])]
     tally, under_asan = Tally(), Tally()
-    for job, result in zip(jobs, together(jobs, WAITING), strict=True):
+    for job, result in zip(chosen, together(chosen, WAITING), strict=True):
         for failure in result.failures:
             failure.name += " (asan)" if env in job.args else ""
         (under_asan if env in job.args else tally).add(result)
@@ -139,14 +144,19 @@ def homad(context: Context, names: list[str], timeout: float) -> Tally:
 
 
 def in_parts(
-    context: Context, folder: str, names: list[str], timeout: float, lanes: int = PARALLEL
+    context: Context,
+    folder: str,
+    names: list[str],
+    timeout: float,
+    lanes: int = PARALLEL,
+    env: Mapping[str, str] | None = None,
 ) -> Tally:
     """pytest over tests/`folder`, in parts of its files of which `lanes` go on side by side: much
     of the time is waiting or one processor's."""
     builds.ensure(context, "plain")
     jobs = [
-        partial(pytest, context, folder, names, timeout, f"{folder}-{i}", files=some, part=True)
-        for i, some in enumerate(parts_of(folder, lanes * PARTS_OF_A_LANE))
+        partial(pytest, context, folder, names, timeout, f"{folder}-{i}", env, part)
+        for i, part in enumerate(parts_of(folder, lanes * PARTS_OF_A_LANE))
     ]
     tally = Tally()
     for result in together(jobs, lanes):
@@ -154,11 +164,12 @@ def in_parts(
     return none_is_wrong(tally, folder)
 
 
-def parts_of(folder: str, number: int = PARALLEL) -> list[list[Path]]:
-    """The test files of tests/`folder` in `number` parts, none of them empty unless there is no
-    file."""
+def parts_of(folder: str, number: int, word: str = "", row: str = "") -> list[Part]:
+    """The test files of tests/`folder`, those with `word` in them, in about `number` parts, the
+    longest first. `row`: the one of tests/slow.toml, if it is not `folder`."""
     files = sorted((ROOT / "tests" / folder).glob("**/test_*.py"))
-    return [files[i::number] for i in range(max(1, min(number, len(files))))]
+    wanted = [file for file in files if not word or word in file.read_text()]
+    return parts.divide(wanted, parts.table(ROOT).get(row or folder, {}), number)
 
 
 def none_is_wrong(tally: Tally, folder: str) -> Tally:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +26,8 @@ from lab.test import (
 )
 from lab.test.context import Context, Tally
 
-FUZZ_SECONDS = 60
+# Of libFuzzer in all, and before a release.
+FUZZ_SECONDS, FUZZ_LONG_SECONDS = 30, 120
 PYTEST_SECONDS = 1200
 VM_SECONDS = 2400
 
@@ -56,11 +58,23 @@ def build(context: Context, _names: list[str]) -> Tally:
     return tally
 
 
-def in_builds(context: Context, names: list[str], *, suite: str, where: tuple[str, ...]) -> Tally:
+def in_builds(
+    context: Context,
+    names: list[str],
+    *,
+    suite: str,
+    where: tuple[str, ...],
+    long: tuple[str, ...] = (),
+) -> Tally:
+    """`long`: builds in which a test runs only if it is named, or before a release."""
     tally = Tally()
-    for name in where:
+    for name in (*(long if context.long or names else ()), *where):
         tally.add(compiled.run(context, name, suite, names))
     return tally
+
+
+def fuzzing(context: Context, names: list[str]) -> Tally:
+    return fuzz.smoke(context, names, FUZZ_LONG_SECONDS if context.long else FUZZ_SECONDS)
 
 
 def packets(context: Context, names: list[str]) -> Tally:
@@ -107,25 +121,27 @@ def dissector(context: Context, names: list[str]) -> Tally:
 
 
 def packaging(context: Context, names: list[str]) -> Tally:
-    return python_tests.in_parts(context, "packaging", names, PYTEST_SECONDS)
+    with tempfile.TemporaryDirectory(prefix="homa-packages-") as shared:
+        env = {"HOMA_PACKAGES": shared}
+        return python_tests.in_parts(context, "packaging", names, PYTEST_SECONDS, env=env)
 
 
-def _compiled(suite: str, what: str, *where: str) -> Stage:
-    return Stage(suite, what, partial(in_builds, suite=suite, where=where), suite)
+def _compiled(suite: str, what: str, *where: str, long: tuple[str, ...] = ()) -> Stage:
+    return Stage(suite, what, partial(in_builds, suite=suite, where=where, long=long), suite)
 
 
 STAGES = (
     Stage("build", "every configuration compiles", build),
     Stage("purity", "the engine asks nothing of the outside", python_tests.purity),
     _compiled("unit", "source files alone; plain, ASan and UBSan", "plain", "asan"),
-    _compiled("pair", "engines under virtual time; plain, ASan and UBSan", "plain", "asan"),
+    _compiled("pair", "engines under virtual time; ASan and UBSan", "asan", long=("plain",)),
     Stage("pkt", "TCP under virtual time: hosts in pairs; packet scripts", packets, suite="pkt"),
     Stage("explore", "every state of two engines and two faults", explore.stage),
     _compiled("world", "clusters with faults from a seed; plain, ASan and UBSan", "plain", "asan"),
     _compiled("sim", "the simulator's models; plain, ASan and UBSan", "plain", "asan"),
     Stage("counts", "instructions per packet and RPC beside tests/counts/ratchet.toml", counts.run),
     _compiled("threads", "one engine, several threads; TSan, lock order", "tsan"),
-    Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", partial(fuzz.smoke, total=FUZZ_SECONDS)),
+    Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", fuzzing),
     Stage("net", "real packets between network namespaces", net),
     Stage("homad", "homad and applications of all kinds; plain, ASan and UBSan", homad),
     Stage("tcp", "unmodified programs on TCP sockets between network namespaces", tcp),

@@ -1,21 +1,37 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """homa.ko in virtual machines: kernels are fetched and the module is built for each, two at a
-time, then pytest runs tests/vm once per kernel, in parts of its files of which two go on at a time."""
+time, then pytest runs tests/vm under the oldest and the newest, and under those that are asked for,
+in parts of its files of which some go on at a time. For the others the module is only built."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from lab.test import builds, process, python_tests
 from lab.test.context import ROOT, Context, Tally
+from lab.test.parts import Part
 from lab.vm import kernels
 from lab.vm.prepare import MISSING
 
 DEBUG_BUILD_SECONDS = 2400
-# Parts of the test files under a kernel that has all of them.
-PARTS = 6
+# Guests wait for their clocks now and then, so there is one more of them than processors.
+LANES = 3
+# Parts of the test files under a kernel that has all of them, and under another.
+PARTS, FEW_PARTS = 9, 3
+# Of a kernel that is fetched and homa.ko for it, about; it need not be right.
+BUILD_SECONDS = 150.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a lane does: tests under `kernel` ("" if it is only a build) for about `seconds`."""
+
+    seconds: float
+    kernel: str
+    run: Callable[[], Tally]
 
 
 def run(context: Context, names: list[str], seconds: float) -> Tally:
@@ -26,33 +42,36 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
         return tally
     builds.ensure(context, "plain")
     order = _order(context)
+    first = [name for name in order if _is_run(context, name)]
     ready = [
         name
         for name, is_ready in zip(
-            order,
-            python_tests.together([partial(_prepare, context, tally, n) for n in order]),
+            first,
+            python_tests.together([partial(_prepare, context, tally, n) for n in first]),
             strict=True,
         )
         if is_ready
     ]
-    # The oldest kernel also has what one kernel can show, which is most: it begins.
+    # The oldest kernel also has what one kernel can show, which is most.
     ready = ready[-1:] + ready[:-1]
     whole = (*ready[:1], *_asked(context), *context.vm_kernels)
-    # Small parts, so that both lanes end together; under the kernels that have few tests one.
-    parts = [
-        (name, i, files)
-        for name in ready
-        for i, files in enumerate(python_tests.parts_of("vm", PARTS if name in whole else 1))
-    ]
-    jobs = [
-        partial(_tests, context, name, names, seconds, i, files, whole=name in whole)
-        for name, i, files in parts
-    ]
+    # What is only built has its turn among them, since a compiler of one file leaves a processor.
+    jobs = [Job(BUILD_SECONDS, "", partial(_built, context, n)) for n in order if n not in first]
+    for name in ready:
+        number, row = (PARTS, "vm") if name in whole else (FEW_PARTS, "vm-newest")
+        run_it = partial(_tests, context, name, names, seconds, name in whole)
+        jobs += [
+            Job(part.seconds, name, partial(run_it, i, part))
+            for i, part in enumerate(python_tests.parts_of("vm", number, row=row))
+        ]
+    jobs.sort(key=lambda job: -job.seconds)
     under = {name: Tally() for name in ready}
-    for (name, _, _), result in zip(parts, python_tests.together(jobs), strict=True):
+    for job, result in zip(
+        jobs, python_tests.together([job.run for job in jobs], LANES), strict=True
+    ):
         for failure in result.failures:
-            failure.name += f" ({name})"
-        under[name].add(result)
+            failure.name += f" ({job.kernel})" if job.kernel else ""
+        under.get(job.kernel, tally).add(result)
     every = Tally()
     for name, tests in under.items():
         # A test that is asked for by name may be for one kernel only.
@@ -62,6 +81,18 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
     if names and ready:
         python_tests.none_is_wrong(every, "vm")
     tally.add(every)
+    return tally
+
+
+def _is_run(context: Context, name: str) -> bool:
+    """Tests run under this kernel; under one between the oldest and the newest, if it is asked for."""
+    return context.vm_all or name not in kernels.BETWEEN or name in context.vm_kernels
+
+
+def _built(context: Context, name: str) -> Tally:
+    """The kernel and homa.ko for it, warnings are errors."""
+    tally = Tally()
+    _prepare(context, tally, name)
     return tally
 
 
@@ -104,14 +135,7 @@ def _prepare(context: Context, tally: Tally, name: str) -> bool:
 
 
 def _tests(
-    context: Context,
-    name: str,
-    names: list[str],
-    seconds: float,
-    number: int,
-    files: list[Path],
-    *,
-    whole: bool,
+    context: Context, name: str, names: list[str], seconds: float, whole: bool, i: int, part: Part
 ) -> Tally:
     """pytest under one kernel over a part of the files; `whole`: also what needs to run under one
     kernel only. The debug kernel, several times as slow, has the tests that are marked for it unless
@@ -120,11 +144,7 @@ def _tests(
         "HOMA_VM_KERNELS": name,
         "HOMA_VM_ONCE": str(int(whole)),
         "HOMA_VM_DEBUG": str(int(kernels.DEBUG in _asked(context))),
-        "HOMA_VM_ENDS": str(int(context.vm_all or whole or name not in kernels.BETWEEN)),
         "HOMA_VM_LONG": str(int(context.vm_all)),
     }
     slow = 20 if name in _asked(context) else 1
-    label = f"vm-{name}-{number}"
-    return python_tests.pytest(
-        context, "vm", names, seconds * slow, label, env, files=files, part=True
-    )
+    return python_tests.pytest(context, "vm", names, seconds * slow, f"vm-{name}-{i}", env, part)

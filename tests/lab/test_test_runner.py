@@ -20,6 +20,7 @@ from lab.test import (
     durations,
     namespaces,
     needs,
+    parts,
     process,
     python_tests,
     tap,
@@ -307,6 +308,42 @@ def test_in_parts__a_test_by_name_is_in_one(
     monkeypatch.setattr(python_tests.builds, "ensure", lambda _context, _name: tmp_path)
     tally = python_tests.in_parts(Context(False, []), "some", [name], 600)
     assert (tally.passed, tally.failed) == result
+
+
+@pytest.mark.parametrize(("share", "passed"), [("", 3), ("0/2", 2), ("1/2", 1)])
+def test_share__of_a_file_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: str, passed: int
+) -> None:
+    file = tmp_path / "tests/some/test_it.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(f"def test_{i}(): pass\n" for i in range(3)))
+    monkeypatch.setenv("HOMA_BUILD", str(tmp_path / "build"))
+    monkeypatch.setattr(python_tests.builds, "ensure", lambda _context, _name: tmp_path)
+    part = parts.Part([file], share=share)
+    tally = python_tests.pytest(Context(False, []), "lab", [], 60, "some", part=part)
+    assert (tally.passed, tally.failed, tally.skipped) == (passed, 0, 0)
+
+
+def test_parts__have_each_file_and_share_once_the_longest_first() -> None:
+    files = [Path(f"test_{i}.py") for i in range(9)]
+    slow = {"test_3": (90, 1), "test_5": (60, 3), "test_7": (40, 1), "test_8": (30, 1)}
+    made = parts.divide(files, slow, 6)
+    assert [part.seconds for part in made] == [90, 56, 54, 20, 20, 20]
+    assert made[0].files == [files[3]]
+    assert sorted(part.share for part in made) == ["", "", "", "0/3", "1/3", "2/3"]
+    assert sorted(f for part in made for f in part.files) == sorted([*files, files[5], files[5]])
+    assert parts.divide([], {}, 6) == []
+    assert [part.files for part in parts.divide(files[:1], {}, 6)] == [files[:1]]
+
+
+def test_parts__table_names_files_that_are_there() -> None:
+    """tests/slow.toml: a name that is wrong would silently do nothing."""
+    rows = parts.table(ROOT)
+    assert set(rows) > {"homad", "vm", "lab"}
+    for row, slow in rows.items():
+        there = {p.stem for p in (ROOT / "tests" / row.partition("-")[0]).glob("**/test_*.py")}
+        assert set(slow) - there == set()
+        assert all(seconds > 0 and shares >= 1 for seconds, shares in slow.values())
 
 
 LONG_AND_SHORT = """

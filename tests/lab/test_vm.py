@@ -200,6 +200,7 @@ def test_config__of_a_kernel_that_is_built(name: str) -> None:
         ({"vm_kcsan": True}, {"kcsan"}),
         ({"vm_kernels": ["debug"]}, {"debug"}),
         ({"vm_kernels": ["6.12", "kcsan"]}, {"kcsan"}),
+        ({"vm_all": True}, set()),
     ],
 )
 def test_stage__builds_the_kernel_that_is_asked_for(
@@ -225,6 +226,9 @@ def test_stage__builds_the_kernel_that_is_asked_for(
     named = options.get("vm_kernels", [])
     assert set(prepared) == set(named or {*TESTED, *built})
     assert ("vm-kcsan-0" in tested) == ("kcsan" in built)
+    # Between the oldest and the newest the module is only built, unless more is asked for.
+    assert ("vm-6.12-0" in tested) == ("6.12" in named or "vm_all" in options)
+    assert ("vm-7.2-0" in tested) == (not named)
     for label, (seconds, env) in tested.items():
         assert env["HOMA_VM_KERNELS"] in label
         assert (seconds > 100) == (env["HOMA_VM_KERNELS"] in built)

@@ -24,14 +24,18 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for tool in ("dpkg-deb", "dpkg-shlibdeps"):
         if not shutil.which(tool):
             pytest.skip(f"{tool} is not installed (Debian package dpkg-dev)")
-    folder = tmp_path_factory.mktemp("deb")
+    # Parts of one run of the tests share what the first of them makes.
+    shared = os.environ.get("HOMA_PACKAGES")
+    folder = Path(shared) if shared else tmp_path_factory.mktemp("deb")
     # The build folder stays, so that only the first run compiles everything.
     builds = Path(os.environ.get("HOMA_BUILD") or folder) / "packaging"
     builds.mkdir(parents=True, exist_ok=True)
     with (builds / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        made = deb.make(folder / "work", folder / "out", "debug", builds / "tree")
-    return {path.name.partition("_")[0]: path for path in made}
+        if not (folder / "all").exists():
+            deb.make(folder / "work", folder / "out", "debug", builds / "tree")
+            (folder / "all").touch()
+    return {path.name.partition("_")[0]: path for path in (folder / "out").glob("*.deb")}
 
 
 @pytest.fixture(scope="session")

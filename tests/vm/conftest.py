@@ -26,9 +26,6 @@ KERNELS = [k for k in os.environ.get("HOMA_VM_KERNELS", ",".join(TESTED)).split(
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "once: the kernel makes no difference, one is enough")
     config.addinivalue_line(
-        "markers", "ends: the oldest and the newest kernel are enough in every run"
-    )
-    config.addinivalue_line(
         "markers", "oldest: one kernel is enough in every run, all before a release"
     )
     config.addinivalue_line("markers", "long: before a release is enough (./homa test --vm-all)")
@@ -37,11 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """HOMA_VM_ONCE=0: leave out what is marked "once" (another process runs it), but under the kernels
-    that notice mistakes what is marked "debug", too. HOMA_VM_DEBUG=0: nothing else there. HOMA_VM_ENDS=0: leave
-    out what is marked "ends", HOMA_VM_LONG=0: what is marked "long". With both ONCE=0 and LONG=0 also what is
-    marked "oldest"."""
+    that notice mistakes what is marked "debug", too. HOMA_VM_DEBUG=0: nothing else there. HOMA_VM_LONG=0: leave
+    out what is marked "long". With both ONCE=0 and LONG=0 also what is marked "oldest"."""
     only_elsewhere = os.environ.get("HOMA_VM_ONCE") == "0"
-    between = os.environ.get("HOMA_VM_ENDS") == "0"
     short = os.environ.get("HOMA_VM_LONG") == "0"
     only_marked = os.environ.get("HOMA_VM_DEBUG") == "0"
     left_out = []
@@ -52,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         one_kernel = "once" in marks or not name or (short and "oldest" in marks)
         elsewhere = only_elsewhere and not here and one_kernel
         slow = only_marked and name == "debug" and "debug" not in marks
-        if elsewhere or slow or (between and "ends" in marks) or (short and "long" in marks):
+        if elsewhere or slow or (short and "long" in marks):
             left_out.append(item)
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)

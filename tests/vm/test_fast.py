@@ -17,7 +17,6 @@ def test_fast_ways__taken_and_not_taken(guest: RunGuest, tap: Tap) -> None:
     tap(guest(". /t/fast.sh", "rpc", options=options(), timeout=300, check=False))
 
 
-@pytest.mark.ends
 def test_busy_poll__a_thread_that_waits_polls_its_network_card(guest: RunGuest, tap: Tap) -> None:
     cards = Options(netdevs=("hubport,hubid=0", "hubport,hubid=0"))
     tap(guest(". /t/busy.sh", "rpc", "busy", options=options(cards), timeout=300, check=False))

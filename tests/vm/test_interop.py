@@ -47,7 +47,6 @@ def address(guest: Guest, number: int) -> None:
         guest.run(CALM).check()
 
 
-@pytest.mark.ends
 @pytest.mark.parametrize("offload", ["on", pytest.param("off", marks=pytest.mark.once)])
 def test_two_guests__on_one_wire(
     kernel: Kernel, module: Path, tmp_path: Path, offload: str

@@ -12,7 +12,6 @@ from lab.vm import Kernel
 __all__ = ["tap"]
 
 
-@pytest.mark.ends
 def test_policy__refuses_for_a_while(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
     if kernel.is_slow:
         pytest.skip("that kernel is built without programs for cgroups and security modules")
