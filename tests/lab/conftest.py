@@ -17,6 +17,10 @@ needs_root = pytest.mark.skipif(
 )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: before a release is enough (./homa test --long)")
+
+
 def _bench_is_built() -> bool:
     from lab.errors import LabError
     from lab.paths import homa_bench

@@ -237,7 +237,7 @@ def _start(folder: Path, transports: str) -> subprocess.Popen:
 
 @needs_root
 @needs_bench
-@pytest.mark.parametrize("transports", ["homa", "tcp"])
+@pytest.mark.parametrize("transports", ["homa", pytest.param("tcp", marks=pytest.mark.long)])
 def test_run__real_packets_beside_the_simulator(tmp_path: Path, transports: str) -> None:
     """The same arrivals in both: as many messages of each tenth, and none is lost."""
     process = _start(tmp_path, transports)

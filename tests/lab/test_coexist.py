@@ -355,6 +355,7 @@ def _start(folder: Path) -> subprocess.Popen:
     return running.start(*argv)
 
 
+@pytest.mark.long
 @needs_root
 @needs_bench
 def test_coexist__real_packets_and_streams(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def check(folder: Path, text: str, runs: int) -> dict:
     return document
 
 
+@pytest.mark.long
 def test_demo__two_at_once(tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:

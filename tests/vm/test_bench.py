@@ -113,6 +113,7 @@ def test_times__every_case_has_one(counted: Kernel, module: Path) -> None:
         assert len(times.best_ratios(times.tcp())) == 1
 
 
+@pytest.mark.long
 def test_cores__two_share_lines_and_one_shares_nothing(counted: Kernel, module: Path) -> None:
     found = {n: cores.measure(counted, module, n, count=20, warmup=10) for n in (1, 2)}
     one, two = found[1], found[2]

@@ -97,6 +97,7 @@ def test_crash_before_our_first_program__boots_again(
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_silence_before_our_first_program__boots_again(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def test_silence_before_our_first_program__boots_again(
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_two_guests__one_wire(kernel: Kernel, tmp_path: Path) -> None:
     left, right = wire(tmp_path)
     with (

@@ -38,6 +38,7 @@ def test_change__comes_and_goes_under_traffic(kernel: Kernel, guest: RunGuest, t
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_device__byte_queue_limits_and_time(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
     if kernel.is_slow:
         pytest.skip("virtual time passes slowly there, and nothing else is checked")
