@@ -97,7 +97,8 @@ def test_item__from_runs_to_both_pages(
             # A number that is a percentile says how many messages stand behind it.
             ours = row["ours"]
             assert ours and row["what"] in markdown
-            assert "P50" not in row["what"] and "P99" not in row["what"] or ours["n"] >= 1000
+            if "P50" in row["what"] or "P99" in row["what"]:
+                assert ours["n"] >= 1000, row
     asked = runs.asked[0][2]
     assert asked.keep == tmp_path / "lab-runs" / name and asked.quick == (length == "--quick")
 
