@@ -374,8 +374,6 @@ def machine(kernel: Kernel, options: Options, quiet: bool = False) -> list[str]:
     # with the timer, which makes a kernel that checks it give up.
     append = f"console=ttyS0 loglevel={3 if quiet else 5} panic=-1 oops=panic"
     append += " random.trust_cpu=on no_timer_check"
-    # Tests of ciphers that no guest uses are half of what a kernel does until its first program.
-    append += " cryptomgr.notests"
     if kernel.is_slow:
         # 24 s in one round of soft interrupts were seen there, on a machine whose processors
         # others used, too; by itself the kernel complains after 20 s, now after 120.

@@ -33,7 +33,6 @@ MODULES = (
     *("udp_tunnel", "ip6_udp_tunnel", "vxlan", "sch_multiq", "inet_diag", "tcp_diag", "udp_diag"),
 )
 INIT = Path(__file__).with_name("init.sh")
-_SIGNED = b"~Module signature appended~\n"
 
 
 class Archive:
@@ -159,7 +158,7 @@ def add_modules(
         content = read_module(path)
         for other in depends(content):
             visit(other, name)
-        archive.file(target, unsigned(content))
+        archive.file(target, content)
         order.append(f"/{target}")
 
     for name in names:
@@ -193,15 +192,6 @@ def read_module(path: Path) -> bytes:
     """A module as the kernel takes it, unpacked if it is compressed."""
     content = path.read_bytes()
     return lzma.decompress(content) if path.suffix == ".xz" else content
-
-
-def unsigned(module: bytes) -> bytes:
-    """A module without the signature behind it, which an emulated kernel takes long to check."""
-    if not module.endswith(_SIGNED):
-        return module
-    # Before the mark are 12 bytes, the last four of which say how long the signature is.
-    end = len(module) - len(_SIGNED)
-    return module[: end - 12 - int.from_bytes(module[end - 4 : end], "big")]
 
 
 def depends(module: bytes) -> list[str]:
