@@ -153,6 +153,8 @@ def test_tas__rounds_goals_and_what_is_published(
     assert set(rows) == {target.name for target in tas._targets()} and len(rows) > 15
     fewest = rows["tas-echo"]
     assert fewest["ours"] == {"mean": 2.0, "ci95": 0.0, "runs": 2} and fewest["met"] is True
+    assert all(row["ours"] for row in rows.values())
+    assert rows["tas-interop-jain"]["ours"]["mean"] == 0.99
     late = next(row for row in rows.values() if "P99" in row["what"])
     assert late["rule"] == "≤ 0.6" and late["ours"]["n"] == lab_runs.MANY and late["met"] is True
     peak = rows["tas-16k-to-peak"]

@@ -124,7 +124,11 @@ def _judged(target: Target, ours: Value, paper: float | None) -> compare.Row:
 def _value(series: Sequence[Series], document: dict, path: str) -> Value:
     """The value at that place over rounds; a percentile's n is of all rounds."""
     here: object = document
-    for step in path.split("."):
+    steps = path.split(".")
+    if steps[0] == "cases":
+        # A case's key has dots itself.
+        steps = ["cases", ".".join(steps[1:-1]), steps[-1]]
+    for step in steps:
         here = here.get(step) if isinstance(here, dict) else None
     samples = _samples(series, path)
     if samples is not None and (not isinstance(here, dict) or samples < LEAST):
