@@ -135,15 +135,21 @@ def choose(targets: list[Target], names: list[str]) -> list[Target]:
 
 
 def find_value(document: object, path: str) -> Value:
-    """The value at the dotted `path` (list elements by number) of a command's JSON."""
-    place = document
-    for step in path.split("."):
+    """The value at the dotted `path` (list elements by number) of a command's JSON.
+
+    A name in it may have dots itself, as those of cases of `./homa bench tas` do.
+    """
+    place, steps = document, path.split(".")
+    while steps:
+        names = (".".join(steps[:count]) for count in range(len(steps), 0, -1))
+        step = next((n for n in names if isinstance(place, dict) and n in place), steps[0])
         if isinstance(place, dict) and step in place:
             place = place[step]
         elif isinstance(place, list) and step.isdigit() and int(step) < len(place):
             place = place[int(step)]
         else:
             raise LabError(f"its JSON has no '{path}' ('{step}' is missing)")
+        steps = steps[step.count(".") + 1 :]
     if _is_number(place):
         return Value(float(place), float(place), float(place), 1)
     if isinstance(place, list) and place and all(map(_is_number, place)):

@@ -82,6 +82,14 @@ def test_find_value__numbers_lists_and_spreads() -> None:
     assert targets.find_value(document, "e") == targets.Value(2, 1, 3, 3)
 
 
+def test_find_value__names_with_dots() -> None:
+    document = {"cases": {"interop.100.homad": {"jain": 0.97}, "interop": {"x": 1}}}
+    assert targets.find_value(document, "cases.interop.100.homad.jain").median == 0.97
+    assert targets.find_value(document, "cases.interop.x").median == 1
+    with pytest.raises(LabError, match="interop.100.linux"):
+        targets.find_value(document, "cases.interop.100.linux.jain")
+
+
 @pytest.mark.parametrize("path", ["a.x", "a.b.9", "a", "t", "n"])
 def test_find_value__says_what_is_missing(path: str) -> None:
     with pytest.raises(LabError, match=path.split(".")[-1]):
