@@ -257,6 +257,8 @@ ENDLESS = (
     "room_limited_open",
     "send_time",
     "sets_exclusive",
+    "sets_number",
+    "sets_number_edge",
     "thread_learns",
     "urgent_apart",
     "urgent_far",
