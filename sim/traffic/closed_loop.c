@@ -9,6 +9,9 @@
 
 #include "traffic_impl.h"
 
+/* Time until an RPC that failed while it was sent is replaced. */
+#define REFUSED_PS (100 * SIM_US)
+
 /**
  * struct traffic_client - a host that keeps RPCs under way
  * @ev: event at which it sends.
@@ -37,23 +40,25 @@ static void client_fires(struct sim *sim, struct sim_event *ev)
 		client->asks(sim, (u32)(client - sim->traffic->client));
 }
 
-/* Has @client send at the present time, but not from within what happens now. */
-static void client_wakes(struct sim *sim, struct traffic_client *client)
+/* Has @client send after @delay, or when it is to send anyway, but not from within what happens
+ * now. */
+static void client_wakes(struct sim *sim, struct traffic_client *client, u64 delay)
 {
 	if (client->waits)
 		return;
 	client->waits = true;
-	sim_event_add(sim->agenda, &client->ev, sim->now);
+	sim_event_add(sim->agenda, &client->ev, sim->now + delay);
 }
 
-void sim_closed_loop_over(struct sim *sim, u32 host)
+void sim_closed_loop_over(struct sim *sim, const struct sim_msg *msg)
 {
-	struct traffic_client *client = &sim->traffic->client[host];
+	struct traffic_client *client = &sim->traffic->client[msg->src];
 
-	if (client->ended)
+	if (client->ended || msg->incast)
 		return;
 	client->due++;
-	client_wakes(sim, client);
+	/* What was refused would be refused again at this instant, and so on for ever. */
+	client_wakes(sim, client, msg->created == sim->now ? REFUSED_PS : 0);
 }
 
 void sim_closed_loop_next(struct sim *sim, u32 host, struct homa_arrival *next)
@@ -91,7 +96,7 @@ int sim_closed_loop_start(struct sim *sim, void (*asks)(struct sim *sim, u32 hos
 				   cfg->servers ? cfg->servers : cfg->hosts - 1,
 				   cfg->seed, i);
 		client->due = cfg->closed;
-		client_wakes(sim, client);
+		client_wakes(sim, client, 0);
 		t->sources++;
 	}
 	return 0;

@@ -280,7 +280,7 @@ static void message_over(struct sim *sim, struct sim_msg *msg)
 		t->num_open--;
 	}
 	if (t->client)
-		sim_closed_loop_over(sim, msg->src);
+		sim_closed_loop_over(sim, msg);
 	check_done(sim);
 }
 

@@ -42,8 +42,8 @@ int sim_closed_loop_start(struct sim *sim, void (*asks)(struct sim *sim, u32 hos
 void sim_closed_loop_next(struct sim *sim, u32 host, struct homa_arrival *next);
 /** sim_closed_loop_end() - client @host sends nothing more */
 void sim_closed_loop_end(struct sim *sim, u32 host);
-/** sim_closed_loop_over() - an RPC of client @host is over: it may send another one */
-void sim_closed_loop_over(struct sim *sim, u32 host);
+/** sim_closed_loop_over() - the RPC of request @msg is over: its client may send another one */
+void sim_closed_loop_over(struct sim *sim, const struct sim_msg *msg);
 /** sim_closed_loop_stop() - cancel all events, free all memory */
 void sim_closed_loop_stop(struct sim *sim);
 

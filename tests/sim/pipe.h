@@ -14,10 +14,11 @@
 /**
  * @percent: of a link's rate, at which a receiver takes messages in, 0: no
  *	limit. @lose: every so many-th message is never delivered, @fail: or
- *	given up after 1 us.
+ *	given up after 1 us. @room: messages that may be under way, 0: all; one
+ *	more fails while it is sent.
  */
 struct pipe_settings {
-	u32 percent, lose, fail;
+	u32 percent, lose, fail, room;
 };
 
 static struct pipe_settings pipe_settings;
@@ -33,14 +34,17 @@ struct pipe {
 	struct pipe_msg *all;
 	u64 busy_until[1024];
 	u64 count;
+	u32 under_way;
 };
 
 static void pipe_event(struct sim *sim, struct sim_event *ev)
 {
 	struct pipe_msg *pm = homa_container_of(ev, struct pipe_msg, ev);
 	struct sim_msg *msg = pm->msg;
+	struct pipe *pipe = sim->proto;
 
 	pm->msg = NULL;
+	pipe->under_way--;
 	if (pm->fails)
 		sim_failed(sim, msg, ETIMEDOUT);
 	else
@@ -58,6 +62,11 @@ static void pipe_send(struct sim *sim, struct sim_host *host, struct sim_msg *ms
 	pipe->count++;
 	if (pipe_settings.lose && pipe->count % pipe_settings.lose == 0)
 		return;
+	if (pipe_settings.room && pipe->under_way == pipe_settings.room) {
+		sim_failed(sim, msg, ENOMEM);
+		return;
+	}
+	pipe->under_way++;
 	pm = calloc(1, sizeof(*pm));
 	pm->next = pipe->all;
 	pipe->all = pm;
