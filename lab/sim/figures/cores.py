@@ -264,7 +264,7 @@ def snia_offload(lab: Lab, options: Options) -> Output:
         [
             "The talk's results are pictures of curves: about five times for messages much longer than a "
             "packet. It does not say hosts, load or processor; 12 hosts at 80 % are ours.",
-            "By counted costs a packet alone takes 0.96 µs of its NAPI core and 1.25 µs of a softirq core, "
+            "By counted costs a packet alone takes 0.86 µs of its NAPI core and 1.15 µs of a softirq core, "
             "which changes, and 1.23 µs on this link: software keeps up, and lro finds few to join.",
             "Our lro joins what waits and holds nothing back; one that waits for more would join more.",
             "The clock of 2.4 GHz at an instruction a cycle is an assumption, hence the rows at 1 ns an "
