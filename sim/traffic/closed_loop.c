@@ -5,6 +5,7 @@
  * from the stream of its own that would also give its open-loop arrivals.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "traffic_impl.h"
@@ -73,7 +74,8 @@ void sim_closed_loop_end(struct sim *sim, u32 host)
 	sim->traffic->client[host].ended = true;
 }
 
-int sim_closed_loop_start(struct sim *sim, void (*asks)(struct sim *sim, u32 host))
+int sim_closed_loop_start(struct sim *sim, void (*asks)(struct sim *sim, u32 host),
+			  char *err, size_t errlen)
 {
 	const struct sim_config *cfg = &sim->cfg;
 	struct sim_traffic *t = sim->traffic;
@@ -81,6 +83,11 @@ int sim_closed_loop_start(struct sim *sim, void (*asks)(struct sim *sim, u32 hos
 
 	if (!cfg->closed)
 		return 0;
+	if (cfg->servers >= cfg->hosts) {
+		snprintf(err, errlen, "--servers: of %u hosts at most %u can be servers",
+			 cfg->hosts, cfg->hosts - 1);
+		return -EINVAL;
+	}
 	t->client = calloc(cfg->hosts, sizeof(*t->client));
 	if (!t->client)
 		return -ENOMEM;

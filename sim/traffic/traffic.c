@@ -532,7 +532,7 @@ int sim_traffic_start(struct sim *sim, char *err, size_t errlen)
 	if (!res)
 		res = plan_incast(sim, err, errlen);
 	if (!res)
-		res = sim_closed_loop_start(sim, client_asks);
+		res = sim_closed_loop_start(sim, client_asks, err, errlen);
 	if (!res && !t->sources) {
 		snprintf(err, errlen,
 			 "there is nothing to send: give a --load above 0, --arrivals FILE or --incast N:BYTES:PERIOD");

@@ -36,8 +36,9 @@ void sim_traffic_message(struct sim *sim, u32 src, u32 dst, u32 length, float qu
 /* ---- closed_loop.c ---- */
 
 /** sim_closed_loop_start() - have each client send its first RPCs, if there are clients: by a call
- *  of @asks for each; -ENOMEM */
-int sim_closed_loop_start(struct sim *sim, void (*asks)(struct sim *sim, u32 host));
+ *  of @asks for each; -ENOMEM, or -EINVAL with a sentence in @err */
+int sim_closed_loop_start(struct sim *sim, void (*asks)(struct sim *sim, u32 host),
+			  char *err, size_t errlen);
 /** sim_closed_loop_next() - draw the next RPC of client @host */
 void sim_closed_loop_next(struct sim *sim, u32 host, struct homa_arrival *next);
 /** sim_closed_loop_end() - client @host sends nothing more */

@@ -114,6 +114,24 @@ static void some_answer_and_the_others_ask(void **state)
 	end(sim);
 }
 
+/* How many hosts a fat tree or a file's network has is known only when it is built. */
+static void servers__of_which_no_client_is_left_are_refused(void **state)
+{
+	struct sim_config cfg;
+	char err[256] = "";
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	cfg.servers = cfg.hosts;
+	sim = sim_new(&cfg, err, sizeof(err));
+	assert_non_null(sim);
+	assert_int_equal(sim_traffic_start(sim, err, sizeof(err)), -EINVAL);
+	assert_string_equal(err,
+			    "--servers: of 6 hosts at most 5 can be servers");
+	end(sim);
+}
+
 /* One RPC at a time takes what request and response take alone, and so many are done. */
 static void one_at_a_time__follow_each_other(void **state)
 {
@@ -205,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_ask_all),
 		cmocka_unit_test(some_answer_and_the_others_ask),
+		cmocka_unit_test(servers__of_which_no_client_is_left_are_refused),
 		cmocka_unit_test(one_at_a_time__follow_each_other),
 		cmocka_unit_test(failures__end_no_client),
 		cmocka_unit_test(failures_at_once__let_time_go_on),
