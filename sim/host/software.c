@@ -183,9 +183,15 @@ static u64 tx_insns(const struct sim *sim, const struct sim_pkt *pkt)
 
 void sim_software_tx(struct sim *sim, const struct sim_pkt *pkt)
 {
-	const u64 flow = pkt->msg ? pkt->msg_serial : pkt->flow;
-	struct sim_job *job = sim_job_new(sim, sim_core_by_hash(sim, pkt->src, flow));
+	const struct sim_msg *msg = pkt->msg;
+	struct sim_job *job;
+	u32 core;
 
+	if (msg && msg->serial == pkt->msg_serial)
+		core = app_core(sim, pkt->src, msg);
+	else
+		core = sim_core_by_hash(sim, pkt->src, pkt->flow);
+	job = sim_job_new(sim, core);
 	if (!job)
 		return;
 	job->cost[SIM_PART_PACER] = sim_time_of(sim, tx_insns(sim, pkt));

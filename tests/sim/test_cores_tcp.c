@@ -2,6 +2,7 @@
 /* A host's cores with the kernel's TCP on them: what differs from Homa's software. */
 #include "packets_world.h"
 
+#include "jobs.h"
 #include "software.h"
 
 static struct sim_config config_of(u32 hosts, u32 cores)
@@ -126,6 +127,37 @@ static void host__order_is_kept(void **state)
 	world_end();
 }
 
+/* All packets of a response are the work of the core whose thread answers, which is the one that
+ * got the request. */
+static void host__packets_of_a_response_have_its_threads_core(void **state)
+{
+	struct sim_config cfg = config_of(2, 64);
+	struct sim_msg *request, *response;
+	struct sim_pkt *pkt;
+	u32 wanted, i;
+
+	(void)state;
+	world_new(&cfg);
+	request = sim_msg_new(world.sim);
+	response = sim_msg_new(world.sim);
+	pkt = sim_pkt_new(world.sim);
+	assert_true(request && response && pkt);
+	response->request = request;
+	pkt->src = 1;
+	pkt->payload = 1000;
+	pkt->offset = 100000;
+	pkt->msg = response;
+	pkt->msg_serial = response->serial;
+	sim_software_tx(world.sim, pkt);
+	world_run(SIM_MS);
+	wanted = sim_core_by_hash(world.sim, 1, request->serial);
+	for (i = 0; i < 2 * cfg.software.cores; i++)
+		assert_int_equal(world.sim->cores->core[i].busy > 0, i == wanted);
+	sim_pkt_free(world.sim, pkt);
+	sim_msg_put(world.sim, response); /* and the request */
+	world_end();
+}
+
 static void costs__are_an_rpc(void **state)
 {
 	static const enum sim_cost once[] = {
@@ -151,6 +183,7 @@ int main(void)
 		cmocka_unit_test(host__stream_is_copied_as_it_goes),
 		cmocka_unit_test(host__packets_of_a_flow_are_joined),
 		cmocka_unit_test(host__order_is_kept),
+		cmocka_unit_test(host__packets_of_a_response_have_its_threads_core),
 		cmocka_unit_test(costs__are_an_rpc),
 	};
 
