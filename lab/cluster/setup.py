@@ -17,6 +17,8 @@ LIMIT_S = 180.0  # beside warm-up and window, until a run has hung
 LONGEST = 1_000_000  # bytes; homa-bench cuts there
 WARMUP_MESSAGES = 30  # of the longest, one after the other: how long a run begins unmeasured
 
+_PS_A_BYTE = 8_000_000  # that a byte takes at 1 Mbit/s
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -41,8 +43,13 @@ class Setup:
         )
 
     def diluted(self, slower: float) -> tuple[int, float]:
-        """Bits per second, in whole millions, of links `slower` times slower, and `slower`."""
-        return max(10**6, int(self.link_bps / slower) // 10**6 * 10**6), slower
+        """Bits per second of links at least `slower` times slower, and how much slower they are.
+
+        In whole millions, at which a byte takes a whole number of ps, as the simulator needs it.
+        """
+        most = max(1, int(self.link_bps / slower) // 10**6)
+        rate = next(mbit for mbit in range(most, 0, -1) if _PS_A_BYTE % mbit == 0) * 10**6
+        return rate, max(1.0, self.link_bps / rate)
 
     def window_s(self, point: Point, rate: int) -> float:
         """Seconds in which the hosts together send as many messages as are wanted."""

@@ -162,6 +162,15 @@ def test_dilation__is_the_least_that_the_processors_bear() -> None:
     assert points.dilation_for(w3, 2, 1e6, 3000, 64) == 1
 
 
+def test_rate__is_one_that_the_simulator_takes() -> None:
+    """A byte takes a whole number of ps: 25 Gbit/s, 2,000 times slower, would be 12 Mbit/s."""
+    for slower in (1, 2, 5, 20, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10000, 100000):
+        rate, found = SETUP.diluted(slower)
+        assert 8 * 10**12 % rate == 0, slower
+        assert found >= min(slower, 25e9 / 1e6) and found == pytest.approx(25e9 / rate)
+    assert SETUP.diluted(2000) == (10**7, 2500)
+
+
 @needs_bench
 def test_window__has_the_messages_that_are_wanted() -> None:
     point = Point("homa", "w4", 0.8)
