@@ -124,6 +124,43 @@ static void ended__a_newer_syn(void **state)
 	bench_free(b);
 }
 
+/* If nobody listens here, a newer SYN ends TIME_WAIT only if another engine has a listener, whose
+ * it is then: nothing is answered here. The same for a connection that nobody has let go of. */
+static void ended__a_newer_syn_for_another_engine(void **state)
+{
+	struct tas_segment syn = { .flags = TAS_SYN, .seq = 5, .window = 65535 };
+	u32 whole;
+
+	(void)state;
+	for (whole = 0; whole < 2; whole++) {
+		struct bench *b = begin();
+		const struct tas_engine *engine = &b->engine;
+
+		while (whole && tas_take_ended(&b->engine))
+			;
+		end_one(b, 80, 0);
+		drain(b);
+		hear(b);
+		assert_int_equal(engine->table.count, whole);
+		assert_int_equal(engine->ended.count, !whole);
+		syn.seq = IRS + 1000;
+		in(b, syn);
+		assert_false(sent(b));
+		assert_true(tas_knows(&b->engine, &b->pair));
+		b->engine.elsewhere = true;
+		syn.seq = IRS - 1000;
+		in(b, syn);
+		drain(b);
+		assert_true(tas_knows(&b->engine, &b->pair));
+		syn.seq = IRS + 1000;
+		in(b, syn);
+		assert_false(sent(b));
+		assert_false(tas_knows(&b->engine, &b->pair));
+		assert_int_equal(engine->metrics.time_wait_recycled, 1);
+		bench_free(b);
+	}
+}
+
 /* Who has not let go, or has no such memory, keeps the connection. */
 static void ended__with_an_application(void **state)
 {
@@ -321,6 +358,7 @@ int main(void)
 		CASE(memory_is_given_back),
 		CASE(the_oldest_makes_room),
 		CASE(a_newer_syn),
+		CASE(a_newer_syn_for_another_engine),
 		CASE(with_an_application),
 		CASE(connect_follows),
 		CASE(connect_waits_without_timestamps),
