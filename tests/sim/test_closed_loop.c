@@ -4,7 +4,7 @@
 
 #include "pipe.h"
 #include "sim_stats.h"
-#include "traffic.h"
+#include "traffic_run.h"
 
 #define MAX_HOSTS 16
 
@@ -56,25 +56,13 @@ static void base(struct sim_config *cfg)
 
 static struct sim *run(const struct sim_config *cfg)
 {
-	char err[256] = "";
-	struct sim *sim = sim_new(cfg, err, sizeof(err));
+	struct sim *sim;
 
-	if (!sim || sim_traffic_start(sim, err, sizeof(err)))
-		fail_msg("%s", err);
 	seen.tap = (struct sim_tap){ .started = on_started,
-				     .delivered = on_delivered,
-				     .next = sim->taps };
-	sim->taps = &seen.tap;
-	while (!sim->stop)
-		sim_run(sim, sim->now + 100 * SIM_US);
-	sim_traffic_finish(sim);
+				     .delivered = on_delivered };
+	sim = traffic_begin(cfg, &seen.tap);
+	traffic_run(sim);
 	return sim;
-}
-
-static void end(struct sim *sim)
-{
-	sim_traffic_free(sim);
-	sim_free(sim);
 }
 
 static void all_ask_all(void **state)
@@ -94,7 +82,7 @@ static void all_ask_all(void **state)
 		assert_in_range(seen.asked[i], seen.requests / 8,
 				seen.requests / 4);
 	}
-	end(sim);
+	traffic_end(sim);
 }
 
 static void some_answer_and_the_others_ask(void **state)
@@ -111,7 +99,7 @@ static void some_answer_and_the_others_ask(void **state)
 		assert_int_equal(seen.most[i], i < 2 ? 0 : cfg.closed);
 		assert_true(i < 2 ? seen.asked[i] > 0 : seen.asked[i] == 0);
 	}
-	end(sim);
+	traffic_end(sim);
 }
 
 /* How many hosts a fat tree or a file's network has is known only when it is built. */
@@ -129,7 +117,7 @@ static void servers__of_which_no_client_is_left_are_refused(void **state)
 	assert_int_equal(sim_traffic_start(sim, err, sizeof(err)), -EINVAL);
 	assert_string_equal(err,
 			    "--servers: of 6 hosts at most 5 can be servers");
-	end(sim);
+	traffic_end(sim);
 }
 
 /* One RPC at a time takes what request and response take alone, and so many are done. */
@@ -149,7 +137,7 @@ static void one_at_a_time__follow_each_other(void **state)
 	rpc = 2 * sim_ideal_ps(sim, 0, 1, 5000);
 	assert_in_range(sim->stats->window_msgs, cfg.measure_ps / rpc - 1,
 			cfg.measure_ps / rpc + 1);
-	end(sim);
+	traffic_end(sim);
 }
 
 /* An RPC that fails or is lost is over, or is not; a client goes on with the others. */
@@ -163,12 +151,12 @@ static void failures__end_no_client(void **state)
 	pipe_settings.fail = 7;
 	sim = run(&cfg);
 	assert_true(sim->stats->measured > 1000);
-	end(sim);
+	traffic_end(sim);
 	base(&cfg);
 	pipe_settings.lose = 1; /* nothing is ever delivered */
 	sim = run(&cfg);
 	assert_int_equal(seen.requests, cfg.hosts * cfg.closed);
-	end(sim);
+	traffic_end(sim);
 }
 
 /* An RPC may fail while it is sent. Its client must not ask again and again at that instant. */
@@ -183,7 +171,7 @@ static void failures_at_once__let_time_go_on(void **state)
 	sim = run(&cfg);
 	assert_true(sim->stats->measured > 1000);
 	assert_true(sim->now >= cfg.warmup_ps + cfg.measure_ps);
-	end(sim);
+	traffic_end(sim);
 }
 
 /* RPCs of incast are nobody's answers: when they are over no client sends another one. */
@@ -201,7 +189,7 @@ static void incast__adds_nothing_to_what_is_under_way(void **state)
 	sim = run(&cfg);
 	for (i = 0; i < cfg.hosts; i++)
 		assert_int_equal(seen.most[i], cfg.closed);
-	end(sim);
+	traffic_end(sim);
 }
 
 static void limit_of_messages__ends_the_run(void **state)
@@ -215,7 +203,7 @@ static void limit_of_messages__ends_the_run(void **state)
 	sim = run(&cfg);
 	assert_int_equal(sim->traffic->created, 500);
 	assert_int_equal(seen.requests, 500);
-	end(sim);
+	traffic_end(sim);
 }
 
 int main(void)

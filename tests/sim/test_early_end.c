@@ -7,7 +7,7 @@
 
 #include "pipe.h"
 #include "sim_stats.h"
-#include "traffic.h"
+#include "traffic_run.h"
 
 /* A network of ten hosts that delivers @percent of its links' rate. */
 static void base(struct sim_config *cfg, u32 percent)
@@ -23,22 +23,6 @@ static void base(struct sim_config *cfg, u32 percent)
 	strcpy(cfg->workload, "fixed:1000");
 }
 
-static struct sim *begin(const struct sim_config *cfg)
-{
-	char err[256] = "";
-	struct sim *sim = sim_new(cfg, err, sizeof(err));
-
-	if (!sim || sim_traffic_start(sim, err, sizeof(err)))
-		fail_msg("%s", err);
-	return sim;
-}
-
-static void end(struct sim *sim)
-{
-	sim_traffic_free(sim);
-	sim_free(sim);
-}
-
 static void abort_unstable__ends_early(void **state)
 {
 	struct sim_config cfg;
@@ -46,18 +30,18 @@ static void abort_unstable__ends_early(void **state)
 
 	(void)state;
 	base(&cfg, 50);
-	sim = begin(&cfg);
+	sim = traffic_begin(&cfg, NULL);
 	sim->traffic->abort_unstable = true;
 	sim_run(sim, SIM_S);
 	assert_true(sim->traffic->aborted);
 	assert_true(sim->now < 6 * SIM_MS);
-	end(sim);
+	traffic_end(sim);
 	base(&cfg, 100);
-	sim = begin(&cfg);
+	sim = traffic_begin(&cfg, NULL);
 	sim->traffic->abort_unstable = true;
 	sim_run(sim, SIM_S);
 	assert_false(sim->traffic->aborted);
-	end(sim);
+	traffic_end(sim);
 }
 
 /*
@@ -74,7 +58,7 @@ static bool stopped(u32 percent, double theirs, double limit)
 	u32 i;
 
 	base(&cfg, percent);
-	sim = begin(&cfg);
+	sim = traffic_begin(&cfg, NULL);
 	for (i = 0; i < SIM_SAMPLES; i++)
 		reference.backlog[i] = theirs * reference.offered * i *
 				       (double)sim->stats->sample_ps / SIM_S;
@@ -88,7 +72,7 @@ static bool stopped(u32 percent, double theirs, double limit)
 	/* The window opens after 1 ms and has 12. */
 	assert_true(sim->now > (early ? 4900 : 12900) * SIM_US);
 	assert_true(sim->now < (early ? 5100 : 13100) * SIM_US);
-	end(sim);
+	traffic_end(sim);
 	return early;
 }
 
@@ -116,14 +100,14 @@ static void offered__of_the_window(void **state)
 	(void)state;
 	base(&cfg, 100);
 	cfg.load_kind = SIM_LOAD_PAYLOAD;
-	sim = begin(&cfg);
+	sim = traffic_begin(&cfg, NULL);
 	assert_true(sim_traffic_offered(sim) == 0);
 	sim_run(sim, SIM_S);
 	sim_traffic_finish(sim);
 	/* 80 % of ten links of 10 Gbit/s. */
 	assert_true(sim_traffic_offered(sim) > 9.5e9 &&
 		    sim_traffic_offered(sim) < 10.5e9);
-	end(sim);
+	traffic_end(sim);
 }
 
 int main(void)

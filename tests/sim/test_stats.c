@@ -10,13 +10,10 @@
 
 #include "blast.h"
 #include "sim_stats.h"
-#include "traffic.h"
+#include "traffic_run.h"
 
 static struct sim *world(struct sim_config *cfg)
 {
-	char err[256] = "";
-	struct sim *sim;
-
 	sim_config_default(cfg);
 	cfg->transport = &sim_blast;
 	cfg->topology = SIM_ONE_SWITCH;
@@ -27,16 +24,7 @@ static struct sim *world(struct sim_config *cfg)
 	cfg->load = 0;
 	cfg->warmup_ps = SIM_MS;
 	cfg->measure_ps = 10 * SIM_MS;
-	sim = sim_new(cfg, err, sizeof(err));
-	if (!sim || sim_traffic_start(sim, err, sizeof(err)))
-		fail_msg("%s", err);
-	return sim;
-}
-
-static void end(struct sim *sim)
-{
-	sim_traffic_free(sim);
-	sim_free(sim);
+	return traffic_begin(cfg, NULL);
 }
 
 static struct sim_msg message(u32 length, double quantile)
@@ -70,7 +58,7 @@ static void record__into_bin_and_decile(void **state)
 		assert_int_equal(stats->latency[i].min, (100 * i + 1) * 3000);
 		assert_int_equal(stats->latency[i].max, (100 * i + 100) * 3000);
 	}
-	end(sim);
+	traffic_end(sim);
 }
 
 static void record__last_quantile_has_a_bin(void **state)
@@ -84,7 +72,7 @@ static void record__last_quantile_has_a_bin(void **state)
 	sim_stats_record(sim->stats, &msg, &msg, SIM_US, SIM_US);
 	assert_int_equal(sim->stats->bin[SIM_BINS - 1].slowdown.count, 1);
 	assert_int_equal(sim->stats->bin[SIM_BINS - 1].slowdown.min, 1000);
-	end(sim);
+	traffic_end(sim);
 }
 
 static void record__one_packet_or_more(void **state)
@@ -100,7 +88,7 @@ static void record__one_packet_or_more(void **state)
 	assert_int_equal(sim->stats->one.max, 2000);
 	assert_int_equal(sim->stats->more.count, 1);
 	assert_int_equal(sim->stats->more.max, 5000);
-	end(sim);
+	traffic_end(sim);
 }
 
 static void failed__never_better_than_alone(void **state)
@@ -119,7 +107,7 @@ static void failed__never_better_than_alone(void **state)
 	assert_int_equal(sim->stats->unfinished, 1);
 	assert_int_equal(sim->stats->timeouts, 1);
 	assert_int_equal(sim->stats->failed[5], 2);
-	end(sim);
+	traffic_end(sim);
 }
 
 /* Messages of incast bursts have no size class, so they count in no decile. */
@@ -137,7 +125,7 @@ static void failed__of_an_incast_is_in_no_decile(void **state)
 	assert_int_equal(sim->stats->incast_failed, 1);
 	assert_int_equal(sim->stats->incast.count, 1);
 	assert_int_equal(sim->stats->timeouts, 1);
-	end(sim);
+	traffic_end(sim);
 }
 
 /* ---- Figure 11 ---- */
@@ -203,7 +191,7 @@ static void causes__shortest_fifth_in_one_packet(void **state)
 		assert_int_equal(homa_json_number(json, "messages", -1) > 0,
 				 cases[i].counts);
 		cJSON_Delete(json);
-		end(sim);
+		traffic_end(sim);
 	}
 }
 
@@ -279,7 +267,7 @@ static void network__two_to_one(void **state)
 	assert_true(fabs(net->level[SIM_HOST_DOWN].mean * 4 / mean - 1) < 0.01);
 	assert_in_range(net->switch_peak, 950 * 1538, 1001 * 1538);
 	assert_int_equal(net->waste_ps, 0);
-	end(sim);
+	traffic_end(sim);
 }
 
 /* Host 0 holds back messages from 3 ms on; its link is busy for a while only. */
@@ -302,7 +290,7 @@ static void waste__idle_while_holding_back(void **state)
 	sim_traffic_finish(sim);
 	/* 3 to 11 ms without 1,000 packets, and 1 ms of host 1. */
 	assert_int_equal(sim->stats->net.waste_ps, 9 * SIM_MS - 1000 * packet);
-	end(sim);
+	traffic_end(sim);
 }
 
 static void nothing_to_send__refused(void **state)
@@ -322,7 +310,7 @@ static void nothing_to_send__refused(void **state)
 	sim->cfg.incast = 144;
 	assert_int_equal(sim_traffic_start(sim, err, sizeof(err)), -EINVAL);
 	assert_non_null(strstr(err, "more than 144 hosts"));
-	end(sim);
+	traffic_end(sim);
 }
 
 /* ---- the report ---- */
@@ -380,7 +368,7 @@ static void report__says_what_was_counted(void **state)
 	assert_true(number(cJSON_GetArrayItem(bins, 1), "mean") == 50.5);
 	assert_true(number(cJSON_GetArrayItem(bins, 2), "count") == 0);
 	cJSON_Delete(json);
-	end(sim);
+	traffic_end(sim);
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 
 #include "pipe.h"
 #include "sim_stats.h"
-#include "traffic.h"
+#include "traffic_run.h"
 
 struct watch {
 	struct sim_tap tap;
@@ -57,32 +57,16 @@ static void base(struct sim_config *cfg)
 
 static struct sim *begin(const struct sim_config *cfg)
 {
-	char err[256] = "";
-	struct sim *sim = sim_new(cfg, err, sizeof(err));
-
-	if (!sim || sim_traffic_start(sim, err, sizeof(err)))
-		fail_msg("%s", err);
-	watch.tap = (struct sim_tap){ .arg = &watch,
-				      .started = on_started,
-				      .next = sim->taps };
-	sim->taps = &watch.tap;
-	return sim;
+	watch.tap = (struct sim_tap){ .arg = &watch, .started = on_started };
+	return traffic_begin(cfg, &watch.tap);
 }
 
 static struct sim *run(const struct sim_config *cfg)
 {
 	struct sim *sim = begin(cfg);
 
-	while (!sim->stop)
-		sim_run(sim, sim->now + 100 * SIM_US);
-	sim_traffic_finish(sim);
+	traffic_run(sim);
 	return sim;
-}
-
-static void end(struct sim *sim)
-{
-	sim_traffic_free(sim);
-	sim_free(sim);
 }
 
 /* ---- is as much offered as was asked for ---- */
@@ -110,7 +94,7 @@ static void offered(struct sim_config *cfg, double ways)
 	assert_true(fabs((double)sim->stats->measured * ways /
 				 (double)t->offered.msgs -
 			 1) < (ways > 1 ? 0.01 : 1e-9));
-	end(sim);
+	traffic_end(sim);
 }
 
 static void load_offered__as_asked(void **state)
@@ -171,7 +155,7 @@ static void messages__measured_in_the_window_only(void **state)
 			 measured);
 	assert_int_equal(sim->stats->more.min, 1000);
 	assert_int_equal(sim->stats->more.max, 1000);
-	end(sim);
+	traffic_end(sim);
 }
 
 /* The load stays on while measured messages are under way, for half a window. */
@@ -193,7 +177,7 @@ static void load_after_the_window__half_as_long(void **state)
 	assert_in_range(watch.sent, 1000, 32767);
 	assert_in_range(last, 15800 * SIM_US, 16 * SIM_MS);
 	assert_true(sim->stats->unfinished > 10);
-	end(sim);
+	traffic_end(sim);
 }
 
 static void unfinished__counted_with_their_age(void **state)
@@ -219,7 +203,7 @@ static void unfinished__counted_with_their_age(void **state)
 	assert_true(homa_hist_percentile(&sim->stats->more, 89) == 1000);
 	assert_true(homa_hist_percentile(&sim->stats->more, 91) > 1000 * 900);
 	assert_int_equal(sim->traffic->num_open, 0);
-	end(sim);
+	traffic_end(sim);
 }
 
 static void failed__counted_by_kind(void **state)
@@ -238,12 +222,12 @@ static void failed__counted_by_kind(void **state)
 	assert_int_equal(sim->stats->unfinished, 0);
 	assert_int_equal(sim->traffic->num_open, 0);
 	cfg.rpc = true;
-	end(sim);
+	traffic_end(sim);
 	sim = run(&cfg);
 	assert_in_range(sim->stats->timeouts, sim->stats->measured / 4,
 			sim->stats->measured / 2);
 	assert_int_equal(sim->traffic->num_open, 0);
-	end(sim);
+	traffic_end(sim);
 }
 
 /* RPC: there and back, and every message slot comes back. */
@@ -276,7 +260,7 @@ static void rpc__answered_by_as_many_bytes(void **state)
 		slots++;
 	assert_int_equal(slots % 1024, 0);
 	assert_int_equal(sim->traffic->backlog, 0);
-	end(sim);
+	traffic_end(sim);
 }
 
 static void max_messages__no_more(void **state)
@@ -294,7 +278,7 @@ static void max_messages__no_more(void **state)
 	assert_int_equal(sim->stats->measured, 777);
 	assert_true(sim->now < 10 * SIM_MS);
 	assert_true(sim->traffic->closed);
-	end(sim);
+	traffic_end(sim);
 }
 
 /* What one run leaves unfinished another one begins with, unmeasured. */
@@ -318,7 +302,7 @@ static void rest__begins_the_next_run(void **state)
 	for (i = 0; i < rest.count; i++)
 		bytes += rest.list[i].length;
 	assert_int_equal(bytes, sim->traffic->backlog);
-	end(sim);
+	traffic_end(sim);
 	base(&cfg);
 	cfg.max_messages = rest.count; /* no others */
 	sim = begin(&cfg);
@@ -332,7 +316,7 @@ static void rest__begins_the_next_run(void **state)
 		assert_false(watch.msg[i].measured);
 	}
 	free(rest.list);
-	end(sim);
+	traffic_end(sim);
 }
 
 static u64 digest(struct sim_config *cfg, u64 step)
@@ -343,7 +327,7 @@ static u64 digest(struct sim_config *cfg, u64 step)
 	while (!sim->stop)
 		sim_run(sim, sim->now + step);
 	sum = sim->digest ^ sim->now;
-	end(sim);
+	traffic_end(sim);
 	return sum;
 }
 
@@ -373,7 +357,7 @@ static double growth(struct sim_config *cfg, double load)
 	cfg->load = load;
 	sim = run(cfg);
 	share = sim_stats_growth(sim->stats, sim_traffic_offered(sim));
-	end(sim);
+	traffic_end(sim);
 	return share;
 }
 
@@ -435,7 +419,7 @@ static void incast__all_to_one_at_once(void **state)
 		assert_int_equal(sim->stats->incast.count, sim->stats->measured);
 		assert_int_equal(sim->stats->one.count + sim->stats->more.count,
 				 0);
-		end(sim);
+		traffic_end(sim);
 	}
 }
 
@@ -480,7 +464,7 @@ static void recording__played_as_written(void **state)
 	assert_int_equal(sim->stats->bin[8].max_bytes, 1);
 	assert_int_equal(sim->stats->bin[25].max_bytes, 100);
 	assert_int_equal(sim->stats->bin[41].max_bytes, 9999);
-	end(sim);
+	traffic_end(sim);
 	unlink(path);
 }
 
@@ -507,7 +491,7 @@ static void recording__answered_by_as_many_bytes_as_asked(void **state)
 	assert_int_equal(sim->stats->window_bytes, 2 * (100 + 9000));
 	assert_int_equal(sim->traffic->num_open, 0);
 	assert_int_equal(sim->traffic->backlog, 0);
-	end(sim);
+	traffic_end(sim);
 	unlink(path);
 }
 
@@ -532,7 +516,7 @@ static void apart__is_counted_by_itself(void **state)
 	for (i = 0; i < HOMA_DECILES; i++)
 		binned += sim->stats->latency[i].count;
 	assert_int_equal(binned, 2);
-	end(sim);
+	traffic_end(sim);
 	/* The third one fails. */
 	pipe_settings.fail = 3;
 	sim = run(&cfg);
@@ -541,7 +525,7 @@ static void apart__is_counted_by_itself(void **state)
 			 2);
 	assert_int_equal(sim->stats->apart_error.count, 1);
 	assert_int_equal(sim->stats->timeouts, 1);
-	end(sim);
+	traffic_end(sim);
 	unlink(path);
 }
 
