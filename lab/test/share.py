@@ -23,6 +23,7 @@ def of(items: list[T], share: str) -> list[T]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """After all others: what they leave out is in no share."""
     mine = of(items, os.environ["HOMA_TEST_SHARE"])
-    left = sorted(set(items) - set(mine), key=items.index)
+    kept = set(mine)
+    left = [item for item in items if item not in kept]
     items[:] = mine
     config.hook.pytest_deselected(items=left)
