@@ -153,8 +153,8 @@ def info(
 
 
 def exactly(value: float) -> Stat:
-    """A number that was calculated: there is no run behind it."""
-    return Stat(value, None, 1)
+    """A number that was calculated, or counted in all runs together: it has no interval."""
+    return Stat(float(value), None, 1)
 
 
 _HEAD = ("", "published", "ours", "n", "ours to it", "goal", "")

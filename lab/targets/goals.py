@@ -134,8 +134,8 @@ def choose(targets: list[Target], names: list[str]) -> list[Target]:
     return chosen
 
 
-def find_value(document: object, path: str) -> Value:
-    """The value at the dotted `path` (list elements by number) of a command's JSON.
+def at(document: object, path: str) -> object:
+    """What stands at the dotted `path` (list elements by number) of a command's JSON.
 
     A name in it may have dots itself, as those of cases of `./homa bench tas` do.
     """
@@ -150,6 +150,12 @@ def find_value(document: object, path: str) -> Value:
         else:
             raise LabError(f"its JSON has no '{path}' ('{step}' is missing)")
         steps = steps[step.count(".") + 1 :]
+    return place
+
+
+def find_value(document: object, path: str) -> Value:
+    """The value at `path`, see at()."""
+    place = at(document, path)
     if _is_number(place):
         return Value(float(place), float(place), float(place), 1)
     if isinstance(place, list) and place and all(map(_is_number, place)):

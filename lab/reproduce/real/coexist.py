@@ -32,7 +32,7 @@ _By = dict[Cell, Measured]
 
 def outputs(runs: Runs) -> dict[str, Output]:
     """Of its three items."""
-    seeds: list[_By] = [{one.cell: one for one in some} for some in runs.by_seed]
+    seeds: list[_By] = runs.by_cell()
     cells = [cell for cell in seeds[0] if cell.rpc]
     rows = {
         "snia-matrix": [row for cell in cells if cell.stream for row in _loses(seeds, cell)],
@@ -42,16 +42,12 @@ def outputs(runs: Runs) -> dict[str, Output]:
         ],
         "snia-rtt": [row for cell in cells for row in _round_trips(seeds, cell)],
     }
-    facts = [one.facts for one in runs.all()]  # type: ignore[attr-defined]
-    said = notes(runs, f"{runs.setup.hosts} hosts that all send each other RPCs and streams", facts)
+    said = notes(
+        runs, f"{runs.setup.hosts} hosts that all send each other RPCs and streams", runs.facts()
+    )
     said.append(_left_out(cells))
     if len(runs.seeds) > 1:
         said.append(f"The figure shows seed {runs.seeds[0]}.")
-    records = [
-        _record(seed, one)
-        for seed, some in zip(runs.seeds, runs.by_seed, strict=True)
-        for one in some
-    ]
     made = {}
     for name, shown in _SHOWN.items():
         paint = painted(
@@ -60,8 +56,10 @@ def outputs(runs: Runs) -> dict[str, Output]:
         # All numbers of the grid's runs are in one of the three files.
         values: dict[str, object] = {}
         if name == "snia-matrix":
-            values["cells"] = [[one.as_json() for one in some] for some in runs.by_seed]
-        made[name] = Output(show.TITLE, _COLUMNS, records, rows[name], paint, values, said)
+            values["cells"] = runs.as_json()
+        made[name] = Output(
+            show.TITLE, _COLUMNS, runs.records(_record), rows[name], paint, values, said
+        )
     return made
 
 

@@ -18,12 +18,11 @@ from lab.cluster.real_and_simulated import BUSY
 from lab.cluster.setup import Setup, check
 from lab.sim.compare import Row, at_most, info, within
 from lab.sim.figures.base import Output
+from lab.sim.published import published
 from lab.sim.stats import Stat, stat
 from lab.sim.tails import LEAST, Few
 from lab.units import format_rate
 
-# Issue 14's goals for what the simulator says of real packets, percent, for P50 and P99.
-SIMULATED = {"p50": 15.0, "p99": 30.0}
 Value = Stat | Few | None
 One = tuple[float | None, int]  # a number (None: of too few messages) and how many stand behind it
 
@@ -40,6 +39,23 @@ class Runs:
     def all(self) -> list[Doubtful]:
         """The runs of all seeds."""
         return [one for some in self.by_seed for one in some]
+
+    def by_cell(self) -> list[dict[Any, Any]]:
+        """Of each seed its runs by their cell of the experiment."""
+        return [{one.cell: one for one in some} for some in self.by_seed]
+
+    def facts(self) -> list[dict[str, float]]:
+        """What is known of each run beside its numbers."""
+        return [one.facts for some in self.by_seed for one in some]
+
+    def records(self, row: Callable[[int, Any], list[object]]) -> list[list[object]]:
+        """A row of the CSV for each seed and run."""
+        pairs = zip(self.seeds, self.by_seed, strict=True)
+        return [row(seed, one) for seed, some in pairs for one in some]
+
+    def as_json(self) -> list[list[object]]:
+        """All numbers, seed by seed."""
+        return [[one.as_json() for one in some] for some in self.by_seed]
 
 
 @dataclass(frozen=True)
@@ -104,11 +120,6 @@ def over_seeds(values: Iterable[One]) -> Value:
     return mean and replace(mean, samples=sum(n for _, n in known))
 
 
-def count(number: float) -> Stat:
-    """Something counted, in all runs together."""
-    return Stat(float(number), None, 1)
-
-
 def worst(values: Sequence[Value], how: Callable[[float], float] = float) -> Value:
     """The one whose mean is greatest by `how`; Few if one has too few messages, None of nothing."""
     few = [value for value in values if isinstance(value, Few)]
@@ -126,7 +137,8 @@ def off(sim: float | None, lab: float | None) -> float | None:
 def compared_with_simulated(what: str, percentile: str, ours: Value, judged: bool) -> Row:
     """By how much the simulator is off."""
     text = f"{what}: simulated {percentile.upper()} off the real one by"
-    return within(text, ours, SIMULATED[percentile]) if judged else info(text, None, ours, "%", 1)
+    points = published()["goals"]["simulated_points"][percentile]
+    return within(text, ours, points) if judged else info(text, None, ours, "%", 1)
 
 
 def goal(what: str, ours: Value, most: float, unit: str = "") -> Row:

@@ -13,7 +13,7 @@ from lab.failures import show
 from lab.failures.faults import FAULTS, Cell
 from lab.failures.measured import Fates, Measured
 from lab.reproduce.real.experiment import (
-    One, Runs, Value, compared_with_simulated, count, goal, notes, off, over_seeds, painted,
+    One, Runs, Value, compared_with_simulated, goal, notes, off, over_seeds, painted,
 )  # fmt: skip
 from lab.sim import compare, draw
 from lab.sim.figures.base import Output
@@ -28,13 +28,13 @@ _By = dict[Cell, Measured]
 
 def outputs(runs: Runs) -> dict[str, Output]:
     """Of its one item."""
-    seeds: list[_By] = [{one.cell: one for one in some} for some in runs.by_seed]
+    seeds: list[_By] = runs.by_cell()
     cells = list(seeds[0])
     unjust = show.unjust(runs.all())  # type: ignore[arg-type]
     what = (
         "Homa: RPCs that failed or had wrong bytes though nothing happened to their hosts for long"
     )
-    rows = [goal(what, None if unjust is None else count(unjust), 0)]
+    rows = [goal(what, None if unjust is None else compare.exactly(unjust), 0)]
     for cell in cells:
         calm = Cell(cell.transport, cell.workload, cell.rpc, "none")
         if cell.fault != "none" and calm in cells:
@@ -46,17 +46,13 @@ def outputs(runs: Runs) -> dict[str, Output]:
         rows.append(_longest(seeds, cell))
     for cell in cells:
         rows += _simulated(seeds, cell)
-    facts = [one.facts for one in runs.all()]  # type: ignore[attr-defined]
-    said = notes(runs, f"{runs.setup.hosts} hosts, to the last of which something happens", facts)
+    said = notes(
+        runs, f"{runs.setup.hosts} hosts, to the last of which something happens", runs.facts()
+    )
     said += [_fates(seeds[0][cell]) for cell in cells]
-    records = [
-        _record(seed, one)
-        for seed, some in zip(runs.seeds, runs.by_seed, strict=True)
-        for one in some
-    ]
-    values: dict[str, object] = {"runs": [[one.as_json() for one in some] for some in runs.by_seed]}
+    values: dict[str, object] = {"runs": runs.as_json()}
     paint = painted(lambda path: _paint(list(runs.by_seed[0]), path))
-    made = Output(show.TITLE, _COLUMNS, records, rows, paint, values, said)
+    made = Output(show.TITLE, _COLUMNS, runs.records(_record), rows, paint, values, said)
     return {"lab-failures": made}
 
 
@@ -80,7 +76,7 @@ def _longest(seeds: Sequence[_By], cell: Cell) -> compare.Row:
         for found in seeds
         if (longest := found[cell].concerned.longest)
     ]
-    value = count(max(known)) if known else None
+    value = compare.exactly(max(known)) if known else None
     what = f"{_name(cell)}: slowest RPC to the last host, to the time after which Homa gives up"
     return compare.info(what, None, value)
 

@@ -224,8 +224,7 @@ def _output(
     title = title or FIGURES[name].title + ", on real packets"
 
     paint = painted(lambda path: plot.paint(title, found.points, path))
-    facts = [one.facts for one in runs.all()]  # type: ignore[attr-defined]
-    said = notes(runs, f"{runs.setup.hosts} hosts around one switch", facts)
+    said = notes(runs, f"{runs.setup.hosts} hosts around one switch", runs.facts())
     said.append("Short messages: the shortest tenth.")
     said += [_drops(one) for one in found.points]
     if len(runs.seeds) > 1:

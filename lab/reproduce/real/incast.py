@@ -10,7 +10,7 @@ from lab.incast import bursts, plot, show
 from lab.incast.bursts import KINDS, Cell
 from lab.incast.measured import Measured
 from lab.reproduce.real.experiment import (
-    One, Runs, Value, compared_with_simulated, count, goal, notes, off, over_seeds, painted,
+    One, Runs, Value, compared_with_simulated, goal, notes, off, over_seeds, painted,
 )  # fmt: skip
 from lab.sim import compare
 from lab.sim.figures.base import Output
@@ -24,11 +24,11 @@ _By = dict[Cell, Measured]
 
 def outputs(runs: Runs) -> dict[str, Output]:
     """Of its one item."""
-    seeds: list[_By] = [{one.cell: one for one in some} for some in runs.by_seed]
+    seeds: list[_By] = runs.by_cell()
     cells = list(seeds[0])
     dropped = show.lost_with_control(runs.all())  # type: ignore[arg-type]
     what = "Homa with incast control: packets that the client's port drops, all runs"
-    rows = [goal(what, None if dropped is None else count(dropped), 0)]
+    rows = [goal(what, None if dropped is None else compare.exactly(dropped), 0)]
     most = max(cell.senders for cell in cells)
     for kind in KINDS:
         other, homa = Cell(kind, most), Cell("homa", most)
@@ -41,16 +41,12 @@ def outputs(runs: Runs) -> dict[str, Output]:
         rows += _simulated(seeds, cell)
 
     paint = painted(lambda path: plot.paint(show.TITLE, runs.setup.buffer, runs.by_seed[0], path))
-    facts = [one.facts for one in runs.all()]  # type: ignore[attr-defined]
-    said = notes(runs, f"up to {most} hosts answer one", facts)
+    said = notes(runs, f"up to {most} hosts answer one", runs.facts())
     said += [_drops(seeds[0][cell]) for cell in cells]
-    records = [
-        _record(seed, one)
-        for seed, some in zip(runs.seeds, runs.by_seed, strict=True)
-        for one in some
-    ]
-    values: dict[str, object] = {"runs": [[one.as_json() for one in some] for some in runs.by_seed]}
-    return {"lab-incast": Output(show.TITLE, _COLUMNS, records, rows, paint, values, said)}
+    values: dict[str, object] = {"runs": runs.as_json()}
+    return {
+        "lab-incast": Output(show.TITLE, _COLUMNS, runs.records(_record), rows, paint, values, said)
+    }
 
 
 def _ratio(seeds: Sequence[_By], one: Cell, other: Cell) -> Value:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from lab.cluster.plot import draw_to
 from lab.cluster.points import TITLES
-from lab.reproduce.real.experiment import Runs, Value, count, notes, painted
+from lab.reproduce.real.experiment import Runs, Value, notes, painted
 from lab.sim import compare, draw
 from lab.sim.figures.base import Output
+from lab.sim.published import published
 from lab.sim.sustain import LIMIT, WINDOWS
 from lab.sustained import loads, show
 from lab.sustained.loads import Measured
 
-GOAL = 88  # percent of the links on the wire, W4: issue 14's
 _COLUMNS = [
     "transport", "workload", "load", "seed", "n", "grows_first_third", "grows_rest",
     "sim_grows_first_third", "sim_grows_rest", "drops",
@@ -33,7 +33,9 @@ def outputs(runs: Runs) -> dict[str, Output]:
         lab, sim = (_highest(found, transport, where) for where in ("lab", "sim"))
         what = f"{title}: highest load that is sustained, of {tried}"
         if transport == "homa":
-            rows.append(compare.at_least(what, None, lab, "%", goal=GOAL))
+            rows.append(
+                compare.at_least(what, None, lab, "%", goal=published()["goals"]["sustained_w4"])
+            )
         else:
             rows.append(compare.info(what, None, lab, "%", 0))
         rows.append(compare.info(f"{what}, simulated", None, sim, "%", 0))
@@ -58,7 +60,7 @@ def _loads(found: Sequence[Measured], transport: str) -> list[int]:
 
 def _highest(found: Sequence[Measured], transport: str, where: str) -> Value:
     load = loads.highest(found, transport, where)
-    return None if load is None else count(load)
+    return None if load is None else compare.exactly(load)
 
 
 def _growths(found: Sequence[Measured], transport: str, title: str) -> list[compare.Row]:

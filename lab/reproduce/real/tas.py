@@ -27,7 +27,7 @@ from lab.sim.figures.base import Output
 from lab.sim.published import published
 from lab.sim.stats import Stat, stat
 from lab.sim.tails import LEAST, Few
-from lab.targets.goals import Target, load_targets
+from lab.targets.goals import Target, at, load_targets
 
 TITLE = "TCP through homad beside the kernel's, by TAS's rows"
 SECONDS = 1.0  # of each measurement
@@ -123,13 +123,10 @@ def _judged(target: Target, ours: Value, paper: float | None) -> compare.Row:
 
 def _value(series: Sequence[Series], document: dict, path: str) -> Value:
     """The value at that place over rounds; a percentile's n is of all rounds."""
-    here: object = document
-    steps = path.split(".")
-    if steps[0] == "cases":
-        # A case's key has dots itself.
-        steps = ["cases", ".".join(steps[1:-1]), steps[-1]]
-    for step in steps:
-        here = here.get(step) if isinstance(here, dict) else None
+    try:
+        here = at(document, path)
+    except LabError:
+        here = None
     samples = _samples(series, path)
     if samples is not None and (not isinstance(here, dict) or samples < LEAST):
         return Few(samples)

@@ -10,6 +10,7 @@ there). So the shape is to be compared, Homa against TCP and DCTCP, not the micr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,7 +150,8 @@ NOTES = [
 
 @dataclass(frozen=True)
 class Look:
-    """What is written around a drawing: `title` of the result, `head` of the picture."""
+    """What stands around a drawing: `title` of the result, `head` and `under` of the picture; `rows`
+    to compare, `values` for the scoreboard, `notes`."""
 
     title: str
     head: str
@@ -157,6 +159,15 @@ class Look:
     rows: list[compare.Row]
     values: dict[str, object]
     notes: list[str]
+
+    def output(
+        self,
+        columns: list[str],
+        records: list[list[object]],
+        paint: Callable[[Path], list[Path]],
+    ) -> Output:
+        """With what was drawn."""
+        return Output(self.title, columns, records, self.rows, paint, self.values, self.notes)
 
 
 def by_size(points: Points, look: Look) -> Output:
@@ -184,15 +195,8 @@ def by_size(points: Points, look: Look) -> Output:
                 label_ends(panel, curves)
             return finish(figure, stem)
 
-    return Output(
-        look.title,
-        ["workload", "protocol", *COLUMNS],
-        [r for (p, w), part in bins.items() for r in records_of((w, p), part)],
-        look.rows,
-        paint,
-        look.values,
-        look.notes,
-    )
+    records = [r for (p, w), part in bins.items() for r in records_of((w, p), part)]
+    return look.output(["workload", "protocol", *COLUMNS], records, paint)
 
 
 def atc3(lab: Lab, options: Options) -> Output:
@@ -243,15 +247,7 @@ def distribution(points: Points, look: Look) -> Output:
             draw.legend(figure, *panels[0, 0].get_legend_handles_labels())
             return finish(figure, stem)
 
-    return Output(
-        look.title,
-        ["workload", "protocol", "n", "percentile", "us"],
-        records,
-        look.rows,
-        paint,
-        look.values,
-        look.notes,
-    )
+    return look.output(["workload", "protocol", "n", "percentile", "us"], records, paint)
 
 
 def atc4(lab: Lab, options: Options) -> Output:
