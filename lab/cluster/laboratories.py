@@ -120,7 +120,9 @@ def up(plan: Plan) -> Standing:
             raise LabError(f"lab '{plan.name}' is up; ./homa lab down {plan.name} removes it")
         try:
             spaces = Namespaces(prefix_of(plan.name))
-            switch = build_switch(spaces, plan.hosts, plan.link_bps, plan.buffer, plan.traits)
+            switch = build_switch(
+                spaces, plan.hosts, plan.link_bps, plan.buffer, plan.traits, uplinks=True
+            )
             tcp.tune(switch.hosts)
             made = Standing(
                 plan,

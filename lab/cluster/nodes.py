@@ -27,7 +27,7 @@ HOST_S = 0.8  # about, to make a host
 def switched(lab: Lab, steps: Steps, setup: Setup, hosts: int, rate: int) -> Switch:
     """So many hosts around a switch with links of `rate`."""
     with steps(f"making {hosts} hosts", hosts * HOST_S):
-        switch = build_switch(lab, hosts, rate, setup.buffer, Traits(mtu=setup.mtu))
+        switch = build_switch(lab, hosts, rate, setup.buffer, Traits(mtu=setup.mtu), uplinks=True)
         tcp.tune(switch.hosts)
     return switch
 
@@ -83,7 +83,7 @@ def jobs(
         argv += ["--stay", f"{simulated.stay_s(slower):g}"]
         argv += ["--start-at", f"mono:{start:.6f}", "--json", "{json}"]
         name = f"{point.transport} on host {index + 1}"
-        jobs.append(Job(name, argv, host, urgent=True, env=env(host.address)))
+        jobs.append(Job(name, argv, host, punctual=True, env=env(host.address)))
     return jobs
 
 

@@ -109,14 +109,14 @@ def _jobs(
         ask += ["--peer", address]
         argv = [str(homa_bench()), "server", "--bind", address, *options, "--json", "{json}"]
         name = f"sender {number}"
-        jobs.append(Job(name, argv, host, background=True, urgent=True, env=env(host.address)))
+        jobs.append(Job(name, argv, host, background=True, punctual=True, env=env(host.address)))
     ask += ["--response-size", str(bursts.RESPONSE), "--burst"]
     ask += ["--rate", f"{cell.senders / plan.period:.12g}"]
     ask += ["--warmup", f"{plan.warmup:.9f}", "--duration", f"{plan.window:.9f}"]
     slower = setup.link_bps / switch.rate_bps
     ask += ["--drain", f"{simulated.drain_s(slower):g}", "--connect-timeout", "60"]
     ask += ["--start-at", f"mono:{start:.6f}", "--json", "{json}"]
-    return [*jobs, Job("client", ask, client, urgent=True, env=env(client.address))]
+    return [*jobs, Job("client", ask, client, punctual=True, env=env(client.address))]
 
 
 def _cell(

@@ -7,6 +7,7 @@ fails ends the others, and its own words become the error.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -25,6 +26,8 @@ TICK_S = 0.05
 # that, so run_jobs() watches its own clock; gaps above this are no scheduler's doing.
 STANDSTILL_S = 0.5
 
+REAL_TIME = ["chrt", "--fifo", "1"]
+
 
 class Standstill(Exception):
     """The machine stood still for `seconds` in a measurement; `results` is what came out."""
@@ -39,8 +42,9 @@ class Job:
     """`argv` in `host` (None: here); {json} in it becomes the file that the result is read from.
 
     A `background` job (a server) is ended when the others are through, and a `mortal` one may end in
-    the run, however it does. `urgent` jobs go before
-    the other programs of the machine (root only), so that these disturb less.
+    the run, however it does. `urgent` jobs go before the other programs of the machine (root only),
+    so that these disturb less. A `punctual` one, which must not spin, has a processor as soon as it
+    wakes up, whatever runs there (root only).
     """
 
     name: str
@@ -48,6 +52,7 @@ class Job:
     host: Host | None = None
     background: bool = False
     urgent: bool = False
+    punctual: bool = False
     mortal: bool = False
     env: dict[str, str] = field(default_factory=dict)
 
@@ -94,8 +99,7 @@ def measure_again(measure: Callable[[], list[dict | None]]) -> tuple[list[dict |
 
 def _start(job: Job, file: Path, log: Path) -> subprocess.Popen[bytes]:
     argv = [file.as_posix() if word == "{json}" else word for word in job.argv]
-    if job.urgent and os.geteuid() == 0:
-        argv = ["nice", "-n", "-10", *argv]
+    argv = [*_ahead(job), *argv]
     if job.host:
         argv = job.host.command(argv)
     with log.open("wb") as out:
@@ -106,6 +110,26 @@ def _start(job: Job, file: Path, log: Path) -> subprocess.Popen[bytes]:
             stderr=subprocess.STDOUT,
             env={**os.environ, **job.env},
         )
+
+
+def _ahead(job: Job) -> list[str]:
+    """The words before a job's own that let it go before other programs.
+
+    However nice it is, a program that wakes up waits for the end of another one's slice, some 3 ms;
+    one of the real-time class does not.
+    """
+    if not (job.urgent or job.punctual) or os.geteuid() != 0:
+        return []
+    return REAL_TIME if job.punctual and real_time() else ["nice", "-n", "-10"]
+
+
+@functools.cache
+def real_time() -> bool:
+    """Can programs have the real-time class here? Control groups may forbid it to root, too."""
+    try:
+        return subprocess.run([*REAL_TIME, "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
 
 
 def _wait(

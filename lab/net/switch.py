@@ -16,18 +16,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
-from lab.net import bpf
+from lab.net import bpf, uplink
 from lab.errors import LabError
 from lab.net.hosts import Host, Namespaces, introduce, run, set_offloads
+from lab.net.uplink import FRAME_OVERHEAD, MIN_FRAME
 
 LEVELS = 8
 MTU = 1500
-FRAME_OVERHEAD = 24  # preamble 8, FCS 4, gap 12: what Ethernet adds that skb->len does not count
-MIN_FRAME = 84
 FULL_FRAME = MTU + 14 + FRAME_OVERHEAD
 
 # Host software of both ends, added to the time on the wire: what two user-space or kernel
@@ -35,11 +34,6 @@ FULL_FRAME = MTU + 14 + FRAME_OVERHEAD
 HOST_DELAY_S = 100e-6
 BUFFER_BDPS = 8
 MIN_BUFFER = 48 * 1024
-
-
-# An HTB port may send this much at once after its timer came late. Two packets, the usual choice,
-# lost a quarter of the line rate while other programs kept the processors busy; this loses 1-3 %.
-BURST_S = 250e-6
 
 
 def nominal_rtt(rate_bps: int) -> float:
@@ -109,7 +103,8 @@ class PortCounters:
 
 @dataclass
 class Switch:
-    """A bridge in `namespace` whose `ports` are shaped; hosts are attached in order."""
+    """A bridge in `namespace` whose `ports` are shaped; hosts are attached in order. `uplinks` are the
+    devices that hold hosts to the rate of their links, if they do."""
 
     namespace: str
     rate_bps: int
@@ -118,10 +113,14 @@ class Switch:
     ports: list[str]
     hosts: list[Host]
     traits: Traits = USUAL
+    uplinks: list[str] = field(default_factory=list)
 
     def set_buffer(self, size: int) -> None:
-        """Give every port a buffer of `size` bytes; clears its queues and counters."""
+        """Give every port a buffer of `size` bytes, and it and its host's link their rate; clears
+        queues and counters."""
         self.buffer = size
+        for device, host in zip(self.uplinks, self.hosts, strict=False):
+            uplink.shape(self.namespace, device, host, self.rate_bps, self.traits.mtu)
         for port in self.ports:
             self.shared = shape_port(self.namespace, port, self.rate_bps, size, self.traits)
 
@@ -136,8 +135,11 @@ def build_switch(
     rate_bps: int,
     buffer: int | None = None,
     traits: Traits = USUAL,
+    uplinks: bool = False,
 ) -> Switch:
-    """A switch in `lab` with `hosts` new hosts, 10.9.0.1 and up, all acquainted."""
+    """A switch in `lab` with `hosts` new hosts, 10.9.0.1 and up, all acquainted. With `uplinks` a
+    host sends no faster than its link, whatever it sends with; else only what paces itself does
+    not."""
     space = lab.namespace("switch")
     run(
         ["ip", "-n", space, "-batch", "-"],
@@ -150,6 +152,9 @@ def build_switch(
         host = lab.host(f"host{n}", f"10.9.0.{n}/24", space, port, traits.mtu)
         run(["ip", "-n", space, "link", "set", port, "master", "br0"])
         set_offloads(space, port, on=False)
+        if uplinks:
+            uplink.add(space, port, f"up{n}")
+            switch.uplinks.append(f"up{n}")
         switch.ports.append(port)
         switch.hosts.append(host)
     switch.set_buffer(size)
@@ -171,11 +176,7 @@ def loopback(hosts: int, rate_bps: int) -> Switch:
 
 def port_commands(port: str, rate_bps: int, buffer: int, mtu: int = MTU) -> str:
     """The tc batch that builds the HTB tree of `port`, without its filters."""
-    frame = mtu + 14  # what one turn of a class is, and with what a cable adds
-    wire = f"overhead {FRAME_OVERHEAD} mpu {MIN_FRAME}"
-    rate = f"{rate_bps}bit"
-    burst = max(2 * (frame + FRAME_OVERHEAD), int(rate_bps / 8 * BURST_S))
-    shape = f"burst {burst} cburst {burst} quantum {frame} {wire}"
+    rate, shape = f"{rate_bps}bit", uplink.shape_of(rate_bps, mtu)
     lines = [
         f"qdisc add dev {port} root handle 1: htb default 17",
         f"class add dev {port} parent 1: classid 1:1 htb rate {rate} ceil {rate} {shape}",

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from lab.errors import LabError
-from lab.net.runner import Job, Standstill, last_words, measure_again, run_jobs
+from lab.net import runner
+from lab.net.runner import Job, Standstill, last_words, measure_again, real_time, run_jobs
 
 WRITE = "import sys, json; json.dump({'n': int(sys.argv[2])}, open(sys.argv[1], 'w'))"
 
@@ -55,6 +58,37 @@ def test_run_jobs__damaged_result_and_overtime() -> None:
         run_jobs([python("x", "import sys; open(sys.argv[1], 'w').write('{')", "{json}")], 60)
     with pytest.raises(LabError, match="long did not come to an end"):
         run_jobs([python("long", "import time; time.sleep(1000)")], 0.3)
+
+
+def how_it_runs(job: dict[str, bool]) -> dict:
+    code = (
+        "import json, os, sys; json.dump({'class': os.sched_getscheduler(0), 'nice': os.nice(0)},"
+        " open(sys.argv[1], 'w'))"
+    )
+    found = run_jobs([Job("a", [sys.executable, "-c", code, "{json}"], **job)], 60)[0]
+    assert found
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root goes before others")
+def test_run_jobs__who_goes_before_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = how_it_runs({})
+    assert usual["class"] == os.SCHED_OTHER
+    assert how_it_runs({"urgent": True}) == {**usual, "nice": max(-20, usual["nice"] - 10)}
+    if real_time():
+        assert how_it_runs({"punctual": True})["class"] == os.SCHED_FIFO
+    # Where nobody may have the real-time class a punctual job is an urgent one.
+    real_time.cache_clear()
+    monkeypatch.setattr(runner, "REAL_TIME", ["false"])
+    assert how_it_runs({"punctual": True})["class"] == os.SCHED_OTHER
+    real_time.cache_clear()
+
+
+def test_real_time__a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    real_time.cache_clear()
+    monkeypatch.setattr(runner, "REAL_TIME", [str(Path("/nowhere/chrt"))])
+    assert not real_time()
+    real_time.cache_clear()
 
 
 def test_last_words() -> None:

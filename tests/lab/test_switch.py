@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """The switch: its sizes, and on real namespaces its priorities and its shared buffer."""
 
+import json
 import sys
 from dataclasses import replace
 
@@ -117,3 +118,22 @@ def test_switch__strict_priorities(
         }
         assert last[7] < last[3] < last[0]
         assert order[-5:] == [0] * 5
+
+
+@needs_root
+@pytest.mark.parametrize("through", ["the host's queues", "the ifb alone"])
+def test_switch__a_host_sends_no_faster_than_its_link(through: str) -> None:
+    frame = 1400 + 42
+    with Lab() as lab:
+        net = switch.build_switch(lab, 2, 10**6, 256 * 1024, uplinks=True)
+        host = net.hosts[0]
+        if through == "the ifb alone":  # as packets of AF_XDP, which pass the host's queues
+            run(["tc", "-n", host.namespace, "qdisc", "del", "dev", host.device, "root"])
+        run_jobs([_send(net, "10.9.0.2", "7x60")], 30)
+        port = net.counters()[1]
+        assert port.drops == 0 and 0 < port.peak_backlog <= 4 * frame
+        # The rest waits for the link: so slow a one that most of it is still there.
+        where = (host.namespace, host.device) if through != "the ifb alone" else None
+        space, device = where or (net.namespace, net.uplinks[0])
+        rows = json.loads(run(["tc", "-n", space, "-s", "-j", "qdisc", "show", "dev", device]))
+        assert next(row for row in rows if row.get("root"))["backlog"] > 20 * frame

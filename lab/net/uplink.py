@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The link of a host towards its switch: as slow as the switch's ports, with one queue.
+
+What a host sends arrives at its port of the switch and goes through an ifb device there, whose queue
+lets no more out than the link's rate. So it holds for packets of AF_XDP, too, which pass all queues
+of the host. The kernel's TCP meets the same rate in queues of the host before that, as it does with
+a network card that has a queue for each core: it keeps what is in them short (TSQ), which it
+cannot do behind the host, and a connection does not wait for another's whole queue.
+"""
+
+from __future__ import annotations
+
+from lab.errors import LabError
+from lab.net import bpf
+from lab.net.hosts import Host, run
+
+FRAME_OVERHEAD = 24  # preamble 8, FCS 4, gap 12: what Ethernet adds that skb->len does not count
+MIN_FRAME = 84
+ROOM = 1000  # packets that a queue holds at most, as with most network cards
+QUEUES = 20  # of a host, as many as ATC'21's hosts have cores
+FIRST = 0x10  # the class of the first
+
+# HTB may send this much at once after its timer came late. Two packets, the usual choice, lost a
+# quarter of the line rate while other programs kept the processors busy; this loses 1-3 %.
+BURST_S = 250e-6
+
+
+def shape_of(rate_bps: int, mtu: int) -> str:
+    """The words of an HTB class that say how large a packet of `mtu` is on a cable and in bursts."""
+    frame = mtu + 14
+    burst = max(2 * (frame + FRAME_OVERHEAD), int(rate_bps / 8 * BURST_S))
+    return (
+        f"burst {burst} cburst {burst} quantum {frame} overhead {FRAME_OVERHEAD} mpu {MIN_FRAME}"
+    )
+
+
+def add(namespace: str, port: str, device: str) -> None:
+    """Lead all that arrives at `port` of the switch in `namespace` through a new ifb, `device`."""
+    try:
+        run(["ip", "-n", namespace, "link", "add", device, "type", "ifb"])
+    except LabError:
+        raise LabError(
+            "hosts have no link of their own here: the kernel has no ifb devices (CONFIG_IFB); "
+            "load the module: modprobe ifb numifbs=0"
+        ) from None
+    run(["ip", "-n", namespace, "link", "set", device, "up"])
+    lines = (
+        f"qdisc add dev {port} handle ffff: ingress\n"
+        f"filter add dev {port} parent ffff: protocol all prio 1 u32 match u32 0 0 "
+        f"action mirred egress redirect dev {device}\n"
+    )
+    run(["tc", "-n", namespace, "-batch", "-"], lines)
+
+
+def tree(device: str, rate_bps: int, mtu: int, queues: int) -> str:
+    """The tc batch for `device`: so many queues, served in turn, that share the rate of the link."""
+    words, rate = shape_of(rate_bps, mtu), f"{rate_bps}bit"
+    lines = [
+        f"qdisc add dev {device} root handle 1: htb default {FIRST:x}",
+        f"class add dev {device} parent 1: classid 1:1 htb rate {rate} ceil {rate} {words}",
+    ]
+    for minor in range(FIRST, FIRST + queues):
+        lines += [
+            f"class add dev {device} parent 1:1 classid 1:{minor:x} htb rate 1kbit "
+            f"ceil {rate} {words}",
+            f"qdisc add dev {device} parent 1:{minor:x} bfifo limit {ROOM * (mtu + 14)}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def shape(namespace: str, device: str, host: Host, rate_bps: int, mtu: int) -> None:
+    """Give the link of `host`, which goes through `device`, its rate; empties its queues."""
+    program = bpf.compiled("uplink.bpf.c")
+    # A queue that is served in turn lets whole units go, and counts what a cable adds to the first of
+    # their packets alone; so TCP sends single packets. (What says so is unknown before iproute2 5.18.)
+    whole = ["ip", "-n", host.namespace, "link", "set", "dev", host.device, "gso_max_segs", "1"]
+    run(whole, check=False)
+    for space, name, queues in (
+        (namespace, device, 1),
+        (host.namespace, host.device, QUEUES if program else 1),
+    ):
+        run(["tc", "-n", space, "qdisc", "del", "dev", name, "root"], check=False)
+        run(["tc", "-n", space, "-batch", "-"], tree(name, rate_bps, mtu, queues))
+    if program:
+        words = ["parent", "1:", "prio", "1", "bpf", "object-file", str(program), "section", "tc"]
+        where = ["tc", "-n", host.namespace, "filter", "add", "dev", host.device]
+        run([*where, *words, "classid", "1:1", "direct-action"])
