@@ -65,6 +65,7 @@ def _network() -> list[Flag]:
         Flag("send-delay", "time", "software and NIC of the sending host", "1us", g),
         Flag("receive-delay", "time", "software of the receiving host", "500ns", g),
         Flag("cut-through", "flag", "switches pass a packet on while it still arrives", "", g),
+        Flag("shaped", "flag", "links let a packet go when its time begins, as HTB does", "", g),
         Flag("balance", "choice", "paths: random per packet, or fixed per flow", "of the protocol", g, ("spray", "ecmp")),
         Flag("queue", "choice", "discipline of the switches' ports", "of the protocol", g, ("priority", "rank", "trim")),
         Flag("port-buffer", "bytes", "limit of each switch port's queue; 0: none", "of the protocol", g),

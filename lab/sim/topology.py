@@ -31,6 +31,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "host-delay": "link-delay",
         "fabric-delay": "fabric-delay",
         "loss": "loss",
+        "shaped": "shaped",
     },
     "switches": {
         "delay": "switch-delay",

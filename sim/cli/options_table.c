@@ -100,6 +100,7 @@ TEXT_FLAG(set_pcap, pcap)
 TEXT_FLAG(set_record, record)
 TEXT_FLAG(set_label, label)
 BOOL_FLAG(set_cut_through, cfg.cut_through)
+BOOL_FLAG(set_shaped, cfg.shaped)
 BOOL_FLAG(set_quiet, quiet)
 BOOL_FLAG(set_abort, abort_unstable)
 BOOL_FLAG(set_against, against_oracle)
@@ -508,6 +509,9 @@ const struct sim_flag sim_flags[] = {
 	{ "receive-delay", "T", "a receiving host's (500ns)", set_receive_delay },
 	{ "cut-through", NULL, "switches send on before they have the whole packet",
 	  set_cut_through },
+	{ "shaped", NULL,
+	  "links let a packet go when its time on them begins, as Linux' HTB does",
+	  set_shaped },
 	{ "balance", "HOW",
 	  "spray: any path for each packet; ecmp: one for each flow (protocol's)",
 	  set_balance },

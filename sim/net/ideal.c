@@ -99,9 +99,12 @@ static void chain_of(const struct sim *sim, u32 src, u32 dst, struct chain *chai
 
 /* Returns the time from the start of a packet on link @h to its earliest start on the next link,
  * or to its end on the last one. */
-static u64 chain_latency(const struct chain *chain, u32 h, u32 wire, bool cut)
+static u64 chain_latency(const struct chain *chain, u32 h, u32 wire,
+			 const struct sim_config *cfg)
 {
-	if (cut && h + 1 < chain->hops && chain->rate[h + 1] >= chain->rate[h])
+	if (cfg->shaped)
+		return chain->delay[h];
+	if (cfg->cut_through && h + 1 < chain->hops && chain->rate[h + 1] >= chain->rate[h])
 		wire = SIM_CUT_BYTES;
 	return (u64)wire * chain->rate[h] + chain->delay[h];
 }
@@ -128,9 +131,9 @@ u64 sim_ideal_ps(const struct sim *sim, u32 src, u32 dst, u32 length)
 			       (u64)full * chain.rate[h];
 			if (at < left)
 				at = left;
-			lead += chain_latency(&chain, h, full, cfg->cut_through);
+			lead += chain_latency(&chain, h, full, cfg);
 		}
-		at += chain_latency(&chain, h, last, cfg->cut_through);
+		at += chain_latency(&chain, h, last, cfg);
 	}
 	return at;
 }

@@ -77,6 +77,7 @@ static inline void port_transmit(struct sim *sim, struct sim_port *port, struct 
 {
 	const u64 now = sim->now;
 	const u64 done = now + (u64)pkt->wire * port->ps_per_byte;
+	const u64 there = unlikely(sim->cfg.shaped) ? now : done;
 
 	if (port->level == SIM_HOST_DOWN && sim->hosts[port->peer].withheld &&
 	    now > port->busy_until)
@@ -92,7 +93,7 @@ static inline void port_transmit(struct sim *sim, struct sim_port *port, struct 
 	pkt->hops++;
 	pkt->via = port;
 	pkt->head_at = now + port->delay_ps;
-	pkt->tail_at = done + port->delay_ps;
+	pkt->tail_at = there + port->delay_ps;
 	if (unlikely(sim->cfg.loss_ppm) &&
 	    homa_prng_below(&sim->rng_net, 1000000) < sim->cfg.loss_ppm) {
 		port_lose(sim, port, pkt);

@@ -7,7 +7,8 @@
  *
  * A packet arrives at a switch, is given to the port that leads on, waits in
  * its queue, is serialised, travels, arrives. Store and forward: it counts as
- * arrived when its last bit is there; cut through: when its first 64 bytes are.
+ * arrived when its last bit is there; cut through: when its first 64 bytes are;
+ * shaped: when its first bit is.
  * The fixed delay of a switch (switch_ps) passes before it is queued.
  *
  * Written by: the one thread that runs the simulation.

@@ -40,6 +40,7 @@ static void add_network(cJSON *json, const struct sim_config *cfg)
 	cJSON_AddNumberToObject(net, "send_delay_s", seconds(cfg->send_ps));
 	cJSON_AddNumberToObject(net, "receive_delay_s", seconds(cfg->recv_ps));
 	cJSON_AddBoolToObject(net, "cut_through", cfg->cut_through);
+	cJSON_AddBoolToObject(net, "shaped", cfg->shaped);
 	cJSON_AddStringToObject(net, "balance",
 				cfg->balance == SIM_SPRAY ? "spray" : "ecmp");
 	cJSON_AddStringToObject(net, "queue", queues[cfg->queue]);

@@ -264,6 +264,50 @@ static void withheld__is_waste_when_the_sender_is_busy(void **state)
 	assert_int_equal(waste[1], 0);
 }
 
+/* ---- network cards ---- */
+
+/* Without a card a short message waits for the packet that is leaving. With one it waits for
+ * those, too, that the pacer has given the card; and the link idles in neither case. */
+static void card__a_short_message_waits_for_what_it_holds(void **state)
+{
+	struct sim_config cfg = world_one_switch("linux", 3);
+	u64 packet = (cfg.mtu + 38) * 8000000ull / cfg.host_mbps; /* ps */
+	u64 longest[2] = { 0 }, all[2], waited;			  /* ps */
+	struct sim *sim;
+	u32 i, n;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		cfg.option[SIM_HOMA_CARD] = i;
+		sim = world_new(&cfg);
+		world_send(0, 1, 1000000);
+		for (n = 1; n <= 20; n++) {
+			sim_run(sim, 60 * SIM_US + n * 7 * SIM_US);
+			world_send(0, 2, 100);
+		}
+		sim_run(sim, 2 * SIM_MS);
+		all[i] = homa_world.msg[0]->done - homa_world.msg[0]->created;
+		for (n = 1; n < homa_world.msgs; n++) {
+			struct sim_msg *msg = homa_world.msg[n];
+
+			if (msg->src || msg->request)
+				continue;
+			waited = msg->done - msg->created -
+				 sim_ideal_ps(sim, 0, 2, 100);
+			if (waited > longest[i])
+				longest[i] = waited;
+		}
+		assert_int_equal(homa_world.delivered, homa_world.msgs);
+		world_end();
+	}
+	assert_true(longest[0] > 0 && longest[0] <= packet);
+	assert_true(longest[1] > 2 * packet &&
+		    longest[1] <= cfg.homa.max_nic_backlog_us * SIM_US + packet);
+	/* The pacer's margin: at most as many percent as the setting leaves free, and one. */
+	assert_true(all[1] >= all[0] &&
+		    all[1] * 100 <= all[0] * (201 - cfg.homa.max_link_usage));
+}
+
 /* ---- failures ---- */
 
 static void fail__a_host_that_is_cut_off(void **state)
@@ -299,6 +343,7 @@ int main(void)
 		cmocka_unit_test(srpt__at_the_sender),
 		cmocka_unit_test(srpt__at_the_receiver),
 		cmocka_unit_test(withheld__is_waste_when_the_sender_is_busy),
+		cmocka_unit_test(card__a_short_message_waits_for_what_it_holds),
 		cmocka_unit_test(fail__a_host_that_is_cut_off),
 	};
 

@@ -193,6 +193,25 @@ static void ideal_cut_through__as_simulated(void **state)
 	sizes(&cfg, 2, 143);
 }
 
+static void ideal_shaped__as_simulated(void **state)
+{
+	static const u32 fabric[] = { 40000, 10000, 4000 };
+	struct sim_config cfg;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < sizeof(fabric) / sizeof(*fabric); i++) {
+		base(&cfg);
+		cfg.shaped = true;
+		cfg.fabric_mbps = fabric[i];
+		sizes(&cfg, 2, 143);
+	}
+	base(&cfg);
+	cfg.shaped = true;
+	cfg.topology = SIM_ONE_SWITCH;
+	sizes(&cfg, 2, 143);
+}
+
 static void ideal_failed_link__is_no_excuse(void **state)
 {
 	struct sim_config cfg;
@@ -221,6 +240,7 @@ int main(void)
 		cmocka_unit_test(ideal_fat_tree__as_simulated),
 		cmocka_unit_test(ideal_slow_fabric__as_simulated),
 		cmocka_unit_test(ideal_cut_through__as_simulated),
+		cmocka_unit_test(ideal_shaped__as_simulated),
 		cmocka_unit_test(ideal_failed_link__is_no_excuse),
 	};
 

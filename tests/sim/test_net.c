@@ -98,6 +98,19 @@ static void net_time__cut_through(void **state)
 			 NS(1000 + 750 + 500) + 3 * 64 * 800 + 1538 * 800);
 }
 
+static void net_time__shaped(void **state)
+{
+	struct sim_config cfg;
+
+	(void)state;
+	sim_config_default(&cfg);
+	cfg.shaped = true;
+	/* An idle link costs no time but its delay, whatever the packet. */
+	assert_int_equal(time_of(&cfg, 0, 15, 1538), NS(1000 + 250 + 500));
+	assert_int_equal(time_of(&cfg, 0, 15, 84), NS(1000 + 250 + 500));
+	assert_int_equal(time_of(&cfg, 0, 143, 1538), NS(1000 + 750 + 500));
+}
+
 static void net_time__fat_tree(void **state)
 {
 	struct sim_config cfg;
@@ -511,6 +524,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(net_time__as_in_the_study),
 		cmocka_unit_test(net_time__cut_through),
+		cmocka_unit_test(net_time__shaped),
 		cmocka_unit_test(net_time__fat_tree),
 		cmocka_unit_test(net_time__follows_from_the_path),
 		cmocka_unit_test(net_wait__behind_an_equal_is_queueing),

@@ -85,6 +85,8 @@ static inline void host_clean(struct sim *sim, struct sim_homa_host *hh)
 		host_retire(sim, hh);
 }
 
+static void card_fill(struct sim *sim, struct sim_homa_host *hh);
+
 /* Called after each call of a host's engine. */
 static void host_leave(struct sim *sim, struct sim_homa_host *hh)
 {
@@ -99,6 +101,8 @@ static void host_leave(struct sim *sim, struct sim_homa_host *hh)
 	}
 	if (hh->ctx.tx_link) {
 		hh->ctx.tx_link = NULL;
+		if (sim->cfg.option[SIM_HOMA_CARD])
+			card_fill(sim, hh);
 		sim_port_kick(sim, hh->host->up);
 	}
 }
@@ -335,21 +339,28 @@ static void pkt_ctrl(const struct sim *sim, struct sim_pkt *pkt,
 		pkt->offset = homa_get_be32(&grant->offset);
 }
 
-static struct sim_pkt *homa_sim_tx(struct sim *sim, struct sim_host *host)
+/* Returns the engine's next packet; NULL: it has none now, and *@not_before is the time of its
+ * clock at which its pacer wants to be asked again, or HOMA_NEVER. */
+static struct sim_pkt *take_packet(struct sim *sim, struct sim_homa_host *hh,
+				   u64 *not_before)
 {
-	struct sim_homa_host *hh = host->proto;
 	struct homa_ctx *ctx = ctx_now(sim, hh);
+	enum homa_tx_result result;
 	struct homa_tx_desc desc;
 	struct sim_pkt *pkt;
 
-	if (homa_tx(ctx, hh->link, 1, &desc) != HOMA_TX_PACKET)
+	*not_before = HOMA_NEVER;
+	result = homa_tx(ctx, hh->link, 1, &desc);
+	if (result == HOMA_TX_WAIT)
+		*not_before = desc.not_before;
+	if (result != HOMA_TX_PACKET)
 		return NULL;
 	pkt = sim_pkt_new(sim);
 	if (!pkt) {
 		homa_tx_done(ctx, &desc, -ENOMEM);
 		return NULL;
 	}
-	pkt->src = (u16)host->index;
+	pkt->src = (u16)hh->host->index;
 	pkt->prio = desc.prio;
 	pkt->hdr_len = desc.hdr_len;
 	memcpy(pkt->hdr, desc.hdr, desc.hdr_len);
@@ -362,6 +373,38 @@ static struct sim_pkt *homa_sim_tx(struct sim *sim, struct sim_host *host)
 	if (unlikely(ctx->retired_rpc != NULL))
 		host_retire(sim, hh);
 	return pkt;
+}
+
+/* Gives the card what the pacer lets go now. */
+static void card_fill(struct sim *sim, struct sim_homa_host *hh)
+{
+	struct sim_event *due = &hh->card.due;
+	struct sim_pkt *pkt;
+	u64 not_before;
+
+	while ((pkt = take_packet(sim, hh, &not_before)) != NULL)
+		sim_homa_card_put(&hh->card, pkt);
+	if (not_before != HOMA_NEVER && !sim_event_pending(due))
+		sim_event_add(sim->agenda, due,
+			      sim->now + (not_before - hh->ctx.now) * SIM_NS);
+}
+
+void sim_homa_card_due(struct sim *sim, struct sim_event *ev)
+{
+	struct sim_homa_host *hh = homa_container_of(ev, struct sim_homa_host, card.due);
+
+	card_fill(sim, hh);
+	sim_port_kick(sim, hh->host->up);
+}
+
+static struct sim_pkt *homa_sim_tx(struct sim *sim, struct sim_host *host)
+{
+	struct sim_homa_host *hh = host->proto;
+	u64 not_before;
+
+	if (sim->cfg.option[SIM_HOMA_CARD])
+		return sim_homa_card_get(&hh->card);
+	return take_packet(sim, hh, &not_before);
 }
 
 /* ---- time ---- */

@@ -23,6 +23,7 @@ enum sim_homa_option {
 	/* number of unscheduled levels; 0: the preset's */
 	SIM_HOMA_UNSCHEDULED,
 	SIM_HOMA_CUTOFFS, /* an enum sim_homa_cutoffs */
+	SIM_HOMA_CARD,	  /* hosts have a card that does not say when it has room */
 	/* a bit for each engine setting that the user gave */
 	SIM_HOMA_GIVEN = SIM_MAX_OPTIONS - 1,
 };
@@ -65,6 +66,17 @@ struct sim_homa_pool {
 };
 
 /**
+ * struct sim_homa_card - the queue of a host's network card
+ * @head: the packet that is sent next, or NULL.
+ * @tail: where the pointer to the next packet will be written.
+ * @due: event at the time before which the engine's pacer gives the card nothing.
+ */
+struct sim_homa_card {
+	struct sim_pkt *head, **tail;
+	struct sim_event due;
+};
+
+/**
  * struct sim_homa_host - one engine
  * @ctx: context of all calls; it comes first because every call uses it.
  * @engine: the engine.
@@ -72,6 +84,7 @@ struct sim_homa_pool {
  * @client, @server: its sockets, from which requests are sent and to which they come.
  * @host: the simulated host.
  * @timer: event at the time at which the engine is to be called.
+ * @card: its network card, with SIM_HOMA_CARD.
  * @addr: address of the host, as other engines know it.
  */
 struct sim_homa_host {
@@ -81,6 +94,7 @@ struct sim_homa_host {
 	struct homa_sock *client, *server;
 	struct sim_host *host;
 	struct sim_event timer;
+	struct sim_homa_card card;
 	struct homa_addr addr;
 };
 
@@ -135,7 +149,18 @@ int sim_homa_set(struct sim_config *cfg, const char *name, u64 value);
 /** sim_homa_settle() - make the settings that follow from network and workload; -ENOMEM */
 int sim_homa_settle(const struct sim *sim, struct sim_homa *homa);
 
+/* ---- homa_card.c ---- */
+
+void sim_homa_card_init(struct sim_homa_card *card);
+/** sim_homa_card_put() - put a packet at the end of the queue */
+void sim_homa_card_put(struct sim_homa_card *card, struct sim_pkt *pkt);
+/** sim_homa_card_get() - take the packet that has waited longest; NULL: there is none */
+struct sim_pkt *sim_homa_card_get(struct sim_homa_card *card);
+
 /* ---- homa.c ---- */
+
+/** sim_homa_card_due() - the event function of sim_homa_card.due */
+void sim_homa_card_due(struct sim *sim, struct sim_event *ev);
 
 /** sim_homa_timer() - the event function of sim_homa_host.timer */
 void sim_homa_timer(struct sim *sim, struct sim_event *ev);

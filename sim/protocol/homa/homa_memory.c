@@ -159,9 +159,14 @@ static int host_init(struct sim *sim, struct sim_homa *homa, struct sim_homa_hos
 	homa_ctx_init(&hh->ctx, hh->engine, 0);
 	hh->ctx.now = SIM_HOMA_EPOCH_NS;
 	homa_link_init(hh->link, hh->engine, sim->cfg.host_mbps, homa->mtu, CTRL_SLOTS);
-	/* The port asks for a packet only when it can send one, so there is always room. */
-	homa_link_pace_by_room(hh->link);
-	homa_link_room(hh->link, HOMA_NEVER);
+	sim_homa_card_init(&hh->card);
+	hh->card.due.fn = sim_homa_card_due;
+	if (!sim->cfg.option[SIM_HOMA_CARD]) {
+		/* The port asks for a packet only when it can send one, so there is
+		 * always room. */
+		homa_link_pace_by_room(hh->link);
+		homa_link_room(hh->link, HOMA_NEVER);
+	}
 	if (homa->sample)
 		err = homa_engine_learn_cutoffs(&hh->ctx, hh->link, homa->sample,
 						SIM_HOMA_SAMPLE);

@@ -41,6 +41,8 @@ const struct sim_option sim_homa_options[] = {
 				   "priorities for unscheduled packets; 0 = of the preset" },
 	[SIM_HOMA_CUTOFFS] = { "known-cutoffs", SIM_HOMA_CUTOFFS_KNOWN, 0, 1, "bool",
 			       "unscheduled cutoffs fit the workload and are known to all from the beginning; 0 = learnt from traffic" },
+	[SIM_HOMA_CARD] = { "card", 0, 0, 1, "bool",
+			    "a network card of hosts that does not say when it has room, so the engine paces by its clock" },
 	{ 0 },
 };
 
