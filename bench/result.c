@@ -199,7 +199,7 @@ static void add_generator(cJSON *json, const struct bench_run *run)
 	/* By default the lag may be a tenth of the tail of short messages. */
 	if (limit <= 0)
 		limit = small / 10 > LAG_LIMIT_NS ? small / 10 : LAG_LIMIT_NS;
-	cJSON_AddItemToObject(item, "lag_ns", homa_json_summary(&stats->lag, 1));
+	add_hist(item, "lag_ns", &stats->lag, 1, run->config->histograms);
 	cJSON_AddItemToObject(item, "from_send_ns",
 			      homa_json_summary(&stats->from_send, 1));
 	homa_json_round(item, "limit_ns", limit, 0);

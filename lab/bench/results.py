@@ -51,6 +51,8 @@ class BenchResult:
     limited: bool
     details: dict = field(default_factory=dict)
     lag_p50_ns: float = 0.0
+    lag: Histogram = field(default_factory=Histogram)
+    start_late_s: float = 0.0
     from_send_p50_ns: float = 0.0
 
 
@@ -127,6 +129,8 @@ def _load(data: dict) -> BenchResult:
         limited=bool(generator.get("limited", False)),
         details=data["transport"],
         lag_p50_ns=float(generator.get("lag_ns", {}).get("p50", 0)),
+        lag=_histogram(generator.get("lag_ns", {})),
+        start_late_s=float(data["time"].get("start_late_s", 0)),
         from_send_p50_ns=float(generator.get("from_send_ns", {}).get("p50", 0)),
     )
 
@@ -143,7 +147,7 @@ def _size_class(row: dict, low: int, high: int, failed: int) -> SizeClass:
 
 
 def _histogram(summary: dict) -> Histogram:
-    if not summary["count"]:
+    if not summary.get("count") or "histogram" not in summary:
         return Histogram()
     return Histogram.from_json(summary["histogram"])
 

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
+from lab.cluster import lateness
 from lab.sim.tails import LEAST, histogram
 
 BUSY = 0.6  # of the processors: with more the machine may have been the limit
@@ -138,14 +139,12 @@ def rows_of(lab: Sequence[SizeClass], sim: Sequence[dict], idle: Idle, wires: Id
     return found
 
 
-def doubts_of(facts: dict[str, float], limited: bool, note: str) -> list[str]:
+def doubts_of(facts: dict[str, float], note: str) -> list[str]:
     """Why a run does not count: the processors, the generator, the machine, or failed RPCs."""
     found = []
     if facts["busy"] > BUSY:
         found.append(f"the processors were {facts['busy']:.0%} busy, more than {BUSY:.0%}")
-    if limited:
-        late = facts["late_p99_ns"] / 1e3
-        found.append(f"the generator was late, P99 {late:,.0f} µs")
+    found += lateness.doubts(facts)
     if facts["failed"]:
         found.append(f"{facts['failed']:,.0f} RPCs failed")
     if note:

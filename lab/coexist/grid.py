@@ -13,7 +13,7 @@ import functools
 from dataclasses import dataclass
 
 from lab.cluster.points import (
-    HEADERS, PACKET_S, SHARE, Point, effort_of, mean_bytes, slower,
+    HEADERS, PACKET_S, SHARE, Point, effort_of, mean_bytes,
 )  # fmt: skip
 from lab.cluster.setup import Setup, cores
 from lab.coexist.shares import FRAME
@@ -143,7 +143,7 @@ def effort(cell: Cell, setup: Setup, link_bps: float) -> float:
 def rate(cells: list[Cell], setup: Setup) -> tuple[int, float]:
     """Bits per second of the links that all of `cells` have, and the dilation."""
     most = max(effort(cell, setup, setup.link_bps) for cell in cells) / (SHARE * cores())
-    return setup.diluted(setup.dilate or slower(most))
+    return setup.diluted(setup.dilate or most)
 
 
 def wire_share(point: Point, mtu: int) -> float:

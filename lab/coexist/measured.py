@@ -66,12 +66,10 @@ def loss_of(cell: Cell, carried: float | None, before: Sequence[Measured]) -> fl
     return lost(carried, without.carried) if cell.rpc and without else None
 
 
-def doubts(
-    cell: Cell, facts: dict[str, float], limited: bool, note: str, before: Sequence[Measured]
-) -> list[str]:
+def doubts(cell: Cell, facts: dict[str, float], note: str, before: Sequence[Measured]) -> list[str]:
     """Why the cell does not count."""
     if cell.rpc:
-        found = doubts_of(facts, limited, note)
+        found = doubts_of(facts, note)
     else:
         found = [note] if note else []
         if facts["busy"] > BUSY:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lab.bench import results
-from lab.cluster import nodes, simulated
+from lab.cluster import lateness, nodes, simulated
 from lab.cluster import run as cluster
 from lab.cluster.busy import Watch
 from lab.cluster.stored_runs import Kept
@@ -223,7 +223,7 @@ def _measured(
     links = setup.hosts * facts["link_bps"]
     if cell.rpc:
         facts |= {
-            "late_p99_ns": max(node.lag_p99_ns for node in hosts),
+            **lateness.facts_of(hosts),
             "failed": float(sum(node.failed for node in hosts)),
             "completed": float(sum(node.completed for node in hosts)),
             "rpc_share": sum(node.goodput_bps for node in hosts) / links,
@@ -236,7 +236,6 @@ def _measured(
             "streams_failed": float(carried.failed),
             "streams_late_s": carried.late_s,
         }
-    limited = any(node.limited for node in hosts)
     tenths = nodes.together(hosts) if cell.rpc else []
     must = shares.unavoidable(cell.stream / 100, wire_bps / links, setup.mtu)
     return Measured(
@@ -247,5 +246,5 @@ def _measured(
         measured.loss_of(cell, carried.bps if carried else None, before),
         must if cell.stream else None,
         facts,
-        measured.doubts(cell, facts, limited, note, before),
+        measured.doubts(cell, facts, note, before),
     )

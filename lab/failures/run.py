@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 
 from lab.bench import results
-from lab.cluster import nodes, simulated
+from lab.cluster import lateness, nodes, simulated
 from lab.cluster.real_and_simulated import doubts_of
 from lab.cluster.stored_runs import Kept
 from lab.cluster.setup import LIMIT_S, Setup, cores
@@ -163,8 +163,9 @@ def _cell(
         "link_bps": float(switch.rate_bps),
         "dilation": dilation,
         **{name: value for name, value in asdict(when).items() if value != float("inf")},
+        "window_s": when.window,
         "busy": nodes.busy_of(hosts, cores()),
-        "late_p99_ns": max(node.lag_p99_ns for node in hosts),
+        **lateness.facts_of(hosts),
         "drops": float(sum(port.drops for port in ports)),
         "sim_drops": float(sim.get("sim", {}).get("counts", {}).get("packets_dropped", 0)),
         "peak_queue": float(max((port.peak_backlog or 0) for port in ports)),
@@ -178,5 +179,5 @@ def _cell(
         sim_concerned,
         facts,
         # Failed RPCs are what is looked for here.
-        doubts_of({**facts, "failed": 0.0}, any(node.limited for node in hosts), note),
+        doubts_of({**facts, "failed": 0.0}, note),
     )

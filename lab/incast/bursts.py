@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lab.cluster.points import HEADERS, MESSAGE_S, PACKET_S, SHARE, Point, slower
+from lab.cluster.points import HEADERS, MESSAGE_S, PACKET_S, SHARE, Point
 from lab.cluster.setup import Setup, cores
 from lab.coexist.shares import FRAME
 from lab.errors import UsageError
@@ -86,7 +86,7 @@ def rate(setup: Setup) -> tuple[int, float]:
     """Bits per second of all links, and the dilation."""
     rps = LOAD * setup.link_bps / 8 / wire_bytes(setup.mtu)
     effort = rps * (2 * MESSAGE_S + (1 + packets(setup.mtu)) * PACKET_S)
-    return setup.diluted(setup.dilate or slower(effort / (SHARE * cores())))
+    return setup.diluted(setup.dilate or effort / (SHARE * cores()))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lab.bench import results
 from lab.bench.histogram import merge
-from lab.cluster import nodes, simulated
+from lab.cluster import lateness, nodes, simulated
 from lab.cluster import run as cluster
 from lab.cluster.real_and_simulated import doubts_of, percentiles
 from lab.cluster.stored_runs import Kept
@@ -147,7 +147,7 @@ def _cell(
         "window_s": plan.window,
         "bursts": float(plan.count),
         "busy": nodes.busy_of([client], cores()),
-        "late_p99_ns": client.lag_p99_ns,
+        **lateness.facts_of([client]),
         "failed": float(client.failed),
         "drops": float(port.drops),
         "peak_queue": float(port.peak_backlog or 0),
@@ -162,7 +162,7 @@ def _cell(
         percentiles(shape),
         percentiles(merge(histogram(row.get("latency_ns")) for row in sim.get("deciles") or [])),
         facts,
-        doubts_of(facts, client.limited, note),
+        doubts_of(facts, note),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lab.bench import results
-from lab.cluster import nodes, simulated
+from lab.cluster import lateness, nodes, simulated
 from lab.cluster.real_and_simulated import doubts_of
 from lab.cluster.stored_runs import Kept
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
@@ -88,12 +88,11 @@ def _cell(
         "dilation": dilation,
         "window_s": setup.longest_s,
         "busy": nodes.busy_of(hosts, cores()),
-        "late_p99_ns": max(node.lag_p99_ns for node in hosts),
+        **lateness.facts_of(hosts),
         "failed": float(sum(node.failed for node in hosts)),
         "completed": float(sum(node.completed for node in hosts)),
         "goodput_share": sum(node.goodput_bps for node in hosts) / links,
         "drops": float(sum(port.drops for port in switch.counters())),
     }
     lab, simulation = loads.growths([data for data in found if data], sim)
-    limited = any(node.limited for node in hosts)
-    return Measured(cell, lab, simulation, facts, doubts_of(facts, limited, note))
+    return Measured(cell, lab, simulation, facts, doubts_of(facts, note))

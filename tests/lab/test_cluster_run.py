@@ -5,6 +5,7 @@ import json
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import running
@@ -12,7 +13,16 @@ from conftest import needs_bench, needs_root
 
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
-from lab.cluster import nodes, points, real_and_simulated, setup, show, simulated, stored_runs
+from lab.cluster import (
+    lateness,
+    nodes,
+    points,
+    real_and_simulated,
+    setup,
+    show,
+    simulated,
+    stored_runs,
+)
 from lab.cluster import run as runs
 from lab.cluster.real_and_simulated import Compared, Idle, Row
 from lab.cluster.points import Point
@@ -106,11 +116,33 @@ def test_rows__lab_and_simulator_have_one_denominator() -> None:
 
 def test_doubts__each_limit_is_said() -> None:
     good = {"busy": 0.6, "late_p99_ns": 1e6, "failed": 0.0}
-    assert real_and_simulated.doubts_of(good, False, "") == []
-    assert "61% busy" in real_and_simulated.doubts_of({**good, "busy": 0.61}, False, "")[0]
-    assert "1,000 µs" in real_and_simulated.doubts_of(good, True, "")[0]
-    assert "3 RPCs failed" in real_and_simulated.doubts_of({**good, "failed": 3.0}, False, "")[0]
-    assert real_and_simulated.doubts_of(good, False, "stood still") == ["stood still"]
+    assert real_and_simulated.doubts_of(good, "") == []
+    assert "61% busy" in real_and_simulated.doubts_of({**good, "busy": 0.61}, "")[0]
+    late = {**good, "late_limit_ns": good["late_p99_ns"] - 1}
+    assert "1,000 µs" in real_and_simulated.doubts_of(late, "")[0]
+    assert "3 RPCs failed" in real_and_simulated.doubts_of({**good, "failed": 3.0}, "")[0]
+    assert real_and_simulated.doubts_of(good, "stood still") == ["stood still"]
+
+
+def test_lateness__all_hosts_together() -> None:
+    def host(lag: dict[int, int], short: int, late_s: float = 0.0) -> SimpleNamespace:
+        tenth = SizeClass(1, 9, 0, _shape({short: 150}), Histogram())
+        return SimpleNamespace(lag=_shape(lag), classes=[tenth], start_late_s=late_s)
+
+    # Of the first host's 100 requests two were late, of all 400 that is no P99.
+    some = [host({1000: 98, 900_000: 2}, 2_000_000), *[host({1000: 100}, 2_000_000)] * 3]
+    facts = lateness.facts_of(some)
+    assert (facts["late_p99_ns"], facts["late_limit_ns"]) == (1000, 200_000)
+    assert facts["late_max_ns"] == 900_000
+    assert lateness.doubts(facts) == []
+    (said,) = lateness.doubts(lateness.facts_of([some[0]]))
+    assert "P99 900 µs, more than 200" in said
+    # Short messages that are fast allow 100 µs all the same.
+    assert lateness.facts_of([host({1000: 100}, 500)])["late_limit_ns"] == lateness.FLOOR_NS
+    began = lateness.facts_of([host({1000: 100}, 500), host({1000: 100}, 500, 0.3)])
+    assert lateness.doubts({**began, "window_s": 40.0}) == []
+    assert "0.30 s late" in lateness.doubts({**began, "window_s": 20.0})[0]
+    assert lateness.facts_of([]) == {} and lateness.doubts({}) == []
 
 
 def test_json__says_whether_a_point_counts() -> None:

@@ -251,8 +251,8 @@ def test_doubts__each_limit_is_said() -> None:
     }  # fmt: skip
     before = [Measured(alone, carried=40e6)]
 
-    def said(which: Cell, changed: dict, limited: bool = False, earlier: list = before) -> str:
-        return "; ".join(measured.doubts(which, {**good, **changed}, limited, "", earlier))
+    def said(which: Cell, changed: dict, earlier: list = before) -> str:
+        return "; ".join(measured.doubts(which, {**good, **changed}, "", earlier))
 
     assert said(cell, {}) == "" and said(alone, {}) == ""
     # RPCs take what the streams lose; only streams alone have to reach what they ask for.
@@ -262,7 +262,7 @@ def test_doubts__each_limit_is_said() -> None:
         assert "61% busy" in said(which, {"busy": 0.61})
         assert "2 connections" in said(which, {"streams_failed": 2.0})
         assert "0.6 s late" in said(which, {"streams_late_s": 0.6})
-    assert "1,000 µs" in said(cell, {}, limited=True)
+    assert "1,000 µs" in said(cell, {"late_limit_ns": 0.9e6})
     assert "3 RPCs failed" in said(cell, {"failed": 3.0})
     doubted = [replace(before[0], doubts=["busy"])]
     assert "alone does not count" in said(cell, {}, earlier=doubted)
