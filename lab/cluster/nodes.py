@@ -15,12 +15,15 @@ from lab.console import Steps
 from lab.net import tcp
 from lab.net.homad import homads
 from lab.net.hosts import Lab
-from lab.net.runner import Job
+from lab.net.runner import Job, ahead
 from lab.net.switch import Switch, Traits, build_switch
 from lab.paths import homa_bench
 
 PORT = 4000
 TIMEOUT_S = 120.0
+STREAMS = (
+    32  # of TCP from a host to each other: four ports of clients by eight of servers in ATC'21
+)
 HOST_S = 0.8  # about, to make a host
 
 
@@ -47,7 +50,7 @@ def programs(
         text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n{more}'
         known = simulated.settings(point, setup.link_bps / switch.rate_bps)
         words = [word for setting in known for word in ("--set", setting)]
-        with homads(switch.hosts, arguments=tuple(words), settings=text) as running:
+        with homads(switch.hosts, ahead(), arguments=tuple(words), settings=text) as running:
             env = {daemon.host.address: daemon.env for daemon in running}
             yield lambda address: env[address]
 
@@ -56,11 +59,15 @@ def options(setup: Setup, point: Point, rate: int) -> list[str]:
     """What every homa-bench of a point is told."""
     options = ["--transport", point.transport, "--workload", point.workload]
     options += ["--mtu", str(setup.mtu), "--timeout", str(TIMEOUT_S), "--quiet"]
+    if point.transport == "tcp":
+        options += ["--connections", str(STREAMS)]
     if point.transport == "homa" and setup.via == "service":
         options += ["--via", "service"]
     elif point.transport == "homa":
         known = simulated.settings(point, setup.link_bps / rate)
         options += ["--via", "afxdp", "--homa-config", ",".join(known)]
+        # Links are so slow that waking up costs nothing, but polling costs the processors.
+        options += ["--spin-us", "1"]
     return options
 
 

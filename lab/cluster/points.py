@@ -56,7 +56,7 @@ FIGURES = {
     "fig3": Figure(
         "Slowdown of RPCs by message size (ATC'21, Figure 3)",
         ("w2", "w3", "w4", "w5"),
-        ("w3", "w4"),
+        ("w2", "w3", "w4", "w5"),
         "transport",
     ),
     "fig5": Figure("Number of priorities (ATC'21, Figure 5)", ("w5",), ("w5",), "levels"),
@@ -129,13 +129,5 @@ def effort_of(point: Point, hosts: int, link_bps: float, mtu: int) -> float:
 
 
 def dilation_for(points: list[Point], hosts: int, link_bps: float, mtu: int, cores: int) -> float:
-    """How many times slower than `link_bps` links have to be for all of `points`; a round number."""
-    return slower(max(effort_of(point, hosts, link_bps, mtu) for point in points) / (SHARE * cores))
-
-
-def slower(most: float) -> float:
-    """A round number that is not below `most`: 1, 2, 5, 10, 20 and so on."""
-    step = 1.0
-    while step < most:
-        step *= 2 if str(step)[0] in "15" else 2.5
-    return step
+    """How many times slower than `link_bps` links have to be for all of `points`, at least."""
+    return max(effort_of(point, hosts, link_bps, mtu) for point in points) / (SHARE * cores)

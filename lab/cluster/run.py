@@ -15,7 +15,7 @@ from dataclasses import asdict
 from functools import partial
 
 from lab.bench import results
-from lab.cluster import nodes, simulated
+from lab.cluster import lateness, nodes, simulated
 from lab.cluster.real_and_simulated import Compared, Idle, doubts_of, from_json, rows_of
 from lab.cluster.points import Point
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
@@ -107,8 +107,8 @@ def idle_times(setup: Setup, switch: Switch, point: Point, tick: Callable[[], No
         ]
         ask += ["--unloaded", "--samples", samples, *options, "--json", "{json}"]
         jobs = [
-            Job("server", serve, server, background=True, env=env(server.address)),
-            Job("client", ask, client, env=env(client.address)),
+            Job("server", serve, server, background=True, punctual=True, env=env(server.address)),
+            Job("client", ask, client, punctual=True, env=env(client.address)),
         ]
         found, _ = measure_again(partial(run_jobs, jobs, 300, tick))
     best = results.best_unloaded([results.parse_unloaded(found[1])])
@@ -143,20 +143,20 @@ def _loaded(
         "window_s": window,
         "busy": nodes.busy_of(hosts, cores()),
         "programs_cpu_s": sum(node.cpu_s for node in hosts),
-        "late_p99_ns": max(node.lag_p99_ns for node in hosts),
+        **lateness.facts_of(hosts),
         "failed": float(sum(node.failed for node in hosts)),
         "completed": float(sum(node.completed for node in hosts)),
         "goodput_share": sum(node.goodput_bps for node in hosts) / (len(hosts) * switch.rate_bps),
+        "retransmits": float(sum(node.retransmits or 0 for node in hosts)),
         "drops": float(sum(port.drops for port in ports)),
         "peak_queue": float(max((port.peak_backlog or 0) for port in ports)),
         **model.facts,
     }
-    limited = any(node.limited for node in hosts)
     about = {**asdict(point), "label": point.label or point.transport}
     del about["settings"]
     return Compared(
         **about,
         rows=rows_of(nodes.together(hosts), model.deciles, idle, model.wires),
         facts=facts,
-        doubts=doubts_of(facts, limited, note),
+        doubts=doubts_of(facts, note),
     )

@@ -2,9 +2,10 @@
 """The simulator's half of `./homa lab run`: the same point in homa-sim.
 
 Engine, settings, arrivals (common/arrivals.c, by seed and host), rate, MTU, headers and buffer are
-the lab's. The software's delay is what the shortest message takes longer in the idle lab than on
-bare wires. What is not the lab's: a simulated host sends when its port is free where the lab's
-paces by its clock, and the simulator's TCP is a model without Cubic (docs/competitors.md).
+the lab's. So are links, which let a packet go when its time begins ("shaped"), and network cards,
+which do not say when they have room, so that the engine paces by its clock ("card"). The software's
+delay is what the shortest message takes longer in the idle lab than there. What is not the lab's:
+the simulator's TCP is a model without Cubic (docs/competitors.md).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _TIMES = {
     "tombstone_ms": (1000, 60_000),
     "need_ack_us": (2000, 10_000_000),
     "peer_idle_ms": (10_000, 10_000_000),
+    "max_nic_backlog_us": (5, 1_000_000),
 }
 _STAY_INTERVALS = 3  # until a question and, if it was lost, a second one are answered
 _RECEIVE = 0.5  # share of the software's delay that is the receiver's
@@ -70,7 +72,7 @@ def stay_s(dilation: float) -> float:
 
 def drain_s(dilation: float) -> float:
     """Seconds that messages have to come to their end, at most."""
-    return max(DRAIN_S, 2 * stay_s(dilation))
+    return max(DRAIN_S, timeout_s(dilation) + stay_s(dilation))
 
 
 def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spec:
@@ -82,6 +84,7 @@ def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spe
         "link": f"{rate // 10**6}mbit",
         "mtu": setup.mtu,
         "headers": "true",
+        "shaped": "true",
         "port-buffer": str(setup.buffer),
         "mode": "rpc",
         "load-kind": "payload",
@@ -92,12 +95,23 @@ def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spe
     }
     if point.transport == "homa":
         spec["preset"] = "linux"
-        spec["set"] = dict(one.split("=") for one in settings(point, setup.link_bps / rate))
+        spec["set"] = {
+            **dict(one.split("=") for one in settings(point, setup.link_bps / rate)),
+            "card": "1",
+            "known-cutoffs": "0",
+        }
+    else:
+        full_us = setup.buffer * 8e6 / rate
+        spec["set"] = {
+            "rto-min": str(round(max(10_000, 1.2 * full_us))),
+            "ack-delay": "40000",  # Linux', which no dilation makes longer
+        }
     return spec
 
 
-def alone(setup: Setup, point: Point, rate: int, size: int) -> float:
-    """The median round trip, ns, of messages of `size` that meet no others, without software."""
+def alone(setup: Setup, point: Point, rate: int, size: int, shaped: bool = True) -> float:
+    """The median round trip, ns, of messages of `size` that meet no others, without software. Links
+    are the lab's, or (not `shaped`) wires, over which a packet has come when its last bit has."""
     gap_ms = 2 * size * 8 / rate / _ALONE_LOAD * 1e3
     more: Spec = {
         "hosts": 2,
@@ -105,6 +119,7 @@ def alone(setup: Setup, point: Point, rate: int, size: int) -> float:
         "load": _ALONE_LOAD,
         "warmup": "0ms",
         "measure": f"{gap_ms * _ALONE_MESSAGES:.6g}ms",
+        "shaped": str(shaped).lower(),
     }
     found = program.run(normal({**spec_of(setup, point, rate), **more})).get("latency_ns", {})
     if not found.get("p50"):
@@ -116,7 +131,7 @@ def alone(setup: Setup, point: Point, rate: int, size: int) -> float:
 def wires(setup: Setup, rate: int, sizes: tuple[int, ...]) -> Idle:
     """Round trips of Homa's messages alone: the denominators of all slowdowns at this rate."""
     homa = Point("homa", "", 0.0)
-    return Idle(sizes, tuple(alone(setup, homa, rate, size) for size in sizes))
+    return Idle(sizes, tuple(alone(setup, homa, rate, size, False) for size in sizes))
 
 
 def run(setup: Setup, point: Point, rate: int, idle: Idle) -> Model:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+_NETWORK = Path(homad.__file__).resolve().parent
+
+
 class Doubtful(Protocol):
     """A run that may not count."""
 
@@ -113,10 +116,14 @@ def open_folder(folder: Path | None, setup: Setup) -> Kept:
 
 
 def build() -> str:
-    """What identifies the programs that a run is made of: their contents."""
+    """What identifies the programs that a run is made of, and the network: their contents."""
     found = hashlib.sha256()
     parts = [one() for one in (homa_bench, homa_flows, homad.program, program.path)]
     # By which unmodified programs have their TCP through homad.
     for one in [*parts, *(path for path in (homad.preload(),) if path.exists())]:
         found.update(hashlib.sha256(one.read_bytes()).digest())
+    # And the network that they run in.
+    for one in sorted(_NETWORK.glob("*.[cp]*")):
+        if one.is_file():
+            found.update(hashlib.sha256(one.read_bytes()).digest())
     return found.hexdigest()[:16]

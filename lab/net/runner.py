@@ -99,7 +99,8 @@ def measure_again(measure: Callable[[], list[dict | None]]) -> tuple[list[dict |
 
 def _start(job: Job, file: Path, log: Path) -> subprocess.Popen[bytes]:
     argv = [file.as_posix() if word == "{json}" else word for word in job.argv]
-    argv = [*_ahead(job), *argv]
+    if job.urgent or job.punctual:
+        argv = [*ahead(job.punctual), *argv]
     if job.host:
         argv = job.host.command(argv)
     with log.open("wb") as out:
@@ -112,22 +113,25 @@ def _start(job: Job, file: Path, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def _ahead(job: Job) -> list[str]:
-    """The words before a job's own that let it go before other programs.
+def ahead(punctual: bool = True) -> list[str]:
+    """The words before a program's own that let it go before others, or `punctual`: as soon as it
+    wakes up. None for whoever is not root.
 
     However nice it is, a program that wakes up waits for the end of another one's slice, some 3 ms;
     one of the real-time class does not.
     """
-    if not (job.urgent or job.punctual) or os.geteuid() != 0:
+    if os.geteuid() != 0:
         return []
-    return REAL_TIME if job.punctual and real_time() else ["nice", "-n", "-10"]
+    return REAL_TIME if punctual and real_time() else ["nice", "-n", "-10"]
 
 
 @functools.cache
 def real_time() -> bool:
     """Can programs have the real-time class here? Control groups may forbid it to root, too."""
     try:
-        return subprocess.run([*REAL_TIME, "true"], capture_output=True, check=False).returncode == 0
+        return (
+            subprocess.run([*REAL_TIME, "true"], capture_output=True, check=False).returncode == 0
+        )
     except OSError:
         return False
 
