@@ -20,9 +20,9 @@ from lab.errors import LabError, UsageError
 from lab.paths import homa_bench
 from lab.sim.published import published
 
-# Processor time of a message, both ends, and of one packet through both of its links; seconds.
-MESSAGE_S, PACKET_S = 120e-6, 25e-6
-SHARE = 0.4  # of the processors, what a network may need by these figures
+# Processor time of a message, one end, and of one packet through both of its links; seconds.
+MESSAGE_S, PACKET_S = 20e-6, 50e-6
+SHARE = 0.45  # of the processors, what a network may need by these figures
 HEADERS = 60  # bytes of a DATA packet that are not the message's, beside IP's
 SHARES = (1.0, 0.5, 0.1)  # of the paper's load, Figure 6
 LEVELS = (1, 2, 4, 8)  # Figure 5
