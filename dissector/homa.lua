@@ -496,12 +496,23 @@ end
 
 -- A host that hands the kernel many packets at once (UDP_SEGMENT), or gets them
 -- so (UDP_GRO), shows them to a capture as one datagram: packets of one size, the
--- last may be shorter. That size, or nil: the second packet has the first one's
--- ports where it begins, and markers.
+-- last may be shorter. That size, or nil. Behind DATA the second packet has the
+-- first one's ports where it begins, and markers; the others' sizes are known.
 local function segment_size(tvb)
+	local body = known_type(tvb) and type_body[part(tvb, "common.type"):uint()]
+	local size = body and wire.size[body]
+
+	if not size or tvb:len() < size + wire.size.common then
+		return nil
+	end
+	if body ~= "data" then
+		local behind = tvb(size):tvb()
+		return has_markers(behind) and known_type(behind) and size or nil
+	end
+
 	local urgent = place["common.urgent"].at
-	local bytes = tvb:len() > 2 * wire.size.data and known_type(tvb) and tvb:raw()
-	local found = bytes and wire.size.data + urgent
+	local bytes = tvb:raw()
+	local found = size + urgent
 
 	while found do
 		found = bytes:find(bytes:sub(urgent + 1, urgent + 2), found + 1, true)

@@ -78,6 +78,23 @@ def test_udp__many_packets_in_one_datagram(size: int, last: int, tmp_path: Path)
     assert f"({len(offsets)} packets)" in tshark(capture)
 
 
+@pytest.mark.parametrize("behind", [0x11, 0x14, 0x18])
+def test_udp__control_packets_in_one_datagram(behind: int, tmp_path: Path) -> None:
+    """A host sends what goes to one peer at once, so a shorter packet of any RPC is behind CUTOFFS."""
+    size = {0x11: 33, 0x14: 28, 0x18: 80}
+    first, others = (0x18, behind) if size[behind] > 62 else (0x15, behind)
+    length = {0x15: 62, 0x18: 80}[first]
+    pieces = [common(first, 100), common(others, 102, sport=32770, dport=4001)]
+    pieces[0] += bytes(length - len(pieces[0]))
+    pieces[1] += bytes(size[behind] - len(pieces[1]))
+    capture = write(tmp_path / "c.pcap", [udp(b"".join(pieces))])
+    (row,) = fields(capture, ["homa.type", "homa.id"])
+    assert row["homa.type"] == [f"{first:#x}", f"{others:#x}"]
+    assert row["homa.id"] == ["100", "102"]
+    assert "trailer" not in set().union(*experts(capture))
+    assert "(2 packets)" in tshark(capture)
+
+
 def test_udp__others_are_left_alone(tmp_path: Path) -> None:
     """On 54321 what is no Homa, and elsewhere what only resembles it."""
     almost = bytearray(data(100, 9))
