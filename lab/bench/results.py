@@ -129,7 +129,9 @@ def _load(data: dict) -> BenchResult:
         limited=bool(generator.get("limited", False)),
         details=data["transport"],
         lag_p50_ns=float(generator.get("lag_ns", {}).get("p50", 0)),
-        lag=_histogram(generator.get("lag_ns", {})),
+        lag=_histogram(generator["lag_ns"])
+        if "histogram" in generator.get("lag_ns", {})
+        else Histogram(),
         start_late_s=float(data["time"].get("start_late_s", 0)),
         from_send_p50_ns=float(generator.get("from_send_ns", {}).get("p50", 0)),
     )
@@ -147,7 +149,7 @@ def _size_class(row: dict, low: int, high: int, failed: int) -> SizeClass:
 
 
 def _histogram(summary: dict) -> Histogram:
-    if not summary.get("count") or "histogram" not in summary:
+    if not summary["count"]:
         return Histogram()
     return Histogram.from_json(summary["histogram"])
 

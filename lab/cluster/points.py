@@ -130,4 +130,5 @@ def effort_of(point: Point, hosts: int, link_bps: float, mtu: int) -> float:
 
 def dilation_for(points: list[Point], hosts: int, link_bps: float, mtu: int, cores: int) -> float:
     """How many times slower than `link_bps` links have to be for all of `points`, at least."""
-    return max(effort_of(point, hosts, link_bps, mtu) for point in points) / (SHARE * cores)
+    most = max(effort_of(point, hosts, link_bps, mtu) for point in points)
+    return max(1.0, most / (SHARE * cores))

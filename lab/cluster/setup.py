@@ -47,7 +47,7 @@ class Setup:
 
         In whole millions, at which a byte takes a whole number of ps, as the simulator needs it.
         """
-        most = max(1, int(self.link_bps / slower) // 10**6)
+        most = max(1, int(self.link_bps / max(1.0, slower)) // 10**6)
         rate = next(mbit for mbit in range(most, 0, -1) if _PS_A_BYTE % mbit == 0) * 10**6
         return rate, max(1.0, self.link_bps / rate)
 

@@ -201,6 +201,7 @@ def test_rate__is_one_that_the_simulator_takes() -> None:
         assert 8 * 10**12 % rate == 0, slower
         assert found >= min(slower, 25e9 / 1e6) and found == pytest.approx(25e9 / rate)
     assert SETUP.diluted(2000) == (10**7, 2500)
+    assert SETUP.diluted(0.3) == SETUP.diluted(1)
 
 
 @needs_bench
@@ -229,8 +230,9 @@ def test_simulated__is_the_labs_network() -> None:
     # 25 Gbit/s made 250 times slower, and so are the engine's times: whoever asks before he gives
     # up does so here, too.
     times = {"resend_interval_us": "1250000", "timeout_us": "60000000", "tombstone_ms": "60000"}
-    times |= {"need_ack_us": "500000", "peer_idle_ms": "2500000"}
-    assert spec["set"] == {"num_priorities": "2", **times}
+    times |= {"need_ack_us": "500000", "peer_idle_ms": "2500000", "max_nic_backlog_us": "1250"}
+    card = {"card": "1", "known-cutoffs": "0"}
+    assert spec["set"] == {"num_priorities": "2", **times, **card} and spec["shaped"] == "true"
     assert simulated.stay_s(250) > 3 * 1.25 and simulated.drain_s(2000) > simulated.stay_s(2000)
     assert spec["preset"] == "linux"
     assert simulated.settings(Point("homa", "w5", 0.8), 1.0) == ["num_priorities=8"]
@@ -238,7 +240,9 @@ def test_simulated__is_the_labs_network() -> None:
     assert (spec["hosts"], spec["link"], spec["port-buffer"]) == (8, "100mbit", "325000")
     assert spec["send-delay"] == spec["receive-delay"] == "1500ns"
     tcp = simulated.spec_of(SETUP, Point("tcp-pool", "w5", 0.8), 10**8)
-    assert tcp["protocol"] == "tcp" and "set" not in tcp
+    # A full port of 325 KB takes 26 ms.
+    assert tcp["protocol"] == "tcp"
+    assert tcp["set"] == {"rto-min": "31200", "ack-delay": "40000"}
 
 
 def test_figure__is_drawn(tmp_path: Path) -> None:
