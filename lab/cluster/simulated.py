@@ -20,7 +20,8 @@ from lab.errors import LabError
 from lab.sim import program
 from lab.sim.spec import Spec, normal
 
-_ALONE_LOAD = 0.1  # so that most messages meet no other
+_ALONE_LOAD = 0.1  # with headers, so that most messages meet no other
+_ALONE_HEADERS = 400  # bytes of a packet beside the message's, in both directions, or more
 _ALONE_MESSAGES = 8  # of each of two hosts, about
 # The engine's and its hosts' times on a fast link that have to be as many times longer as links are
 # slower, and the ranges of their settings. (Peers' traffic is looked at once a second all the same:
@@ -112,11 +113,12 @@ def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spe
 def alone(setup: Setup, point: Point, rate: int, size: int, shaped: bool = True) -> float:
     """The median round trip, ns, of messages of `size` that meet no others, without software. Links
     are the lab's, or (not `shaped`) wires, over which a packet has come when its last bit has."""
-    gap_ms = 2 * size * 8 / rate / _ALONE_LOAD * 1e3
+    load = _ALONE_LOAD * size / (size + _ALONE_HEADERS)
+    gap_ms = 2 * size * 8 / rate / load * 1e3
     more: Spec = {
         "hosts": 2,
         "workload": f"fixed:{size}",
-        "load": _ALONE_LOAD,
+        "load": load,
         "warmup": "0ms",
         "measure": f"{gap_ms * _ALONE_MESSAGES:.6g}ms",
         "shaped": str(shaped).lower(),

@@ -245,6 +245,15 @@ def test_simulated__is_the_labs_network() -> None:
     assert tcp["set"] == {"rto-min": "31200", "ack-delay": "40000"}
 
 
+@needs_bench
+def test_alone__short_messages_meet_no_others() -> None:
+    """Of a byte 10 % of payload are more packets than the link carries: they waited for each other."""
+    homa = Point("homa", "", 0.0)
+    wires = [simulated.alone(SETUP, homa, 10**8, size, False) for size in (1, 8, 64, 1000)]
+    assert wires == sorted(wires) and wires[0] < 60_000
+    assert simulated.alone(SETUP, homa, 10**8, 1) < 1000
+
+
 def test_figure__is_drawn(tmp_path: Path) -> None:
     file = tmp_path / "f.svg"
     doubted = replace(_compared("tcp", 400e3), doubts=["busy"])
