@@ -63,10 +63,28 @@ void homa_rpc_repaired(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end)
 		rpc->repaired++;
 }
 
+/* Returns by how many bits a time is shifted for homa_rpc.overtaken_at: so many that a @window of
+ * waiting, in ns, is at most half of what 8 bits count. */
+static u32 homa_tick_shift(u64 window)
+{
+	u32 shift = HOMA_TICK_SHIFT;
+
+	while (window >> shift > 127)
+		shift++;
+	return shift;
+}
+
+/* Returns how long @rpc waits for what others have overtaken, in ns. */
+static u64 homa_early_window(const struct homa_rpc *rpc)
+{
+	return HOMA_READ_ONCE(rpc->link->derived.resend_ns) / HOMA_REPAIR_ROUNDS;
+}
+
 static void homa_rpc_watch(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 to)
 {
 	rpc->overtaken_to = to;
-	rpc->overtaken_at = (u8)(ctx->now >> HOMA_TICK_SHIFT);
+	rpc->overtaken_at =
+		(u8)(ctx->now >> homa_tick_shift(homa_early_window(rpc)));
 }
 
 /*
@@ -93,10 +111,7 @@ HOMA_RARE void homa_rpc_gaps(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		HOMA_WRITE_ONCE(peer->late, (u8)(late - 1));
 	} else {
 		homa_rpc_watch(ctx, rpc, rpc->ranges.end);
-		homa_rpc_arm(rpc,
-			     ctx->now + HOMA_READ_ONCE(
-						rpc->link->derived.resend_ns) /
-						HOMA_REPAIR_ROUNDS);
+		homa_rpc_arm(rpc, ctx->now + homa_early_window(rpc));
 		return;
 	}
 	rpc->overtaken_to = 0;
@@ -142,16 +157,17 @@ static void homa_rpc_ask_early(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 /* Returns the time at which to look at the RPC again because of overtaken gaps, in ns, or
  * HOMA_NEVER. */
-u64 homa_rpc_early(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 base)
+u64 homa_rpc_early(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
-	u64 window = base / HOMA_REPAIR_ROUNDS;
+	u64 window = homa_early_window(rpc);
+	u32 shift = homa_tick_shift(window);
 	u8 ticks;
 
 	if (!rpc->overtaken_to)
 		return HOMA_NEVER;
-	ticks = (u8)((u8)(ctx->now >> HOMA_TICK_SHIFT) - rpc->overtaken_at);
-	if (ticks > window >> HOMA_TICK_SHIFT &&
-	    HOMA_READ_ONCE(rpc->in.in_order) >= HOMA_READ_ONCE(rpc->in.low_until))
+	ticks = (u8)((u8)(ctx->now >> shift) - rpc->overtaken_at);
+	if (ticks > window >> shift && HOMA_READ_ONCE(rpc->in.in_order) >=
+					       HOMA_READ_ONCE(rpc->in.low_until))
 		homa_rpc_ask_early(ctx, rpc);
 	return rpc->overtaken_to ? ctx->now + window : HOMA_NEVER;
 }

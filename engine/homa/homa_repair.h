@@ -12,7 +12,8 @@
 #define HOMA_MAX_GAPS_ASKED 64u
 /* Value of homa_rpc.asked_to: gaps are asked for only after silence. */
 #define HOMA_NO_EARLY 0xffffffffu
-/* homa_rpc.overtaken_at counts in units of 2^17 ns, which is 131 us. */
+/* homa_rpc.overtaken_at counts in units of 2^17 ns, which is 131 us, or longer ones if the
+ * RESEND interval is above 134 ms. */
 #define HOMA_TICK_SHIFT 17u
 /* Most questions in a RESEND interval while what was asked for keeps coming. */
 #define HOMA_REPAIR_ROUNDS 8u
@@ -33,8 +34,8 @@ void homa_rpc_gaps(struct homa_ctx *ctx, struct homa_rpc *rpc, bool more,
 		   u32 end);
 /* Bytes up to @end came again that had been asked for. */
 void homa_rpc_repaired(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end);
-/* Time at which @rpc is to be looked at next because packets were overtaken, in ns;
- * @base is its interval between questions, in ns. HOMA_NEVER: nothing was overtaken. */
-u64 homa_rpc_early(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 base);
+/* Time at which @rpc is to be looked at next because packets were overtaken, in ns.
+ * HOMA_NEVER: nothing was overtaken. */
+u64 homa_rpc_early(struct homa_ctx *ctx, struct homa_rpc *rpc);
 
 #endif

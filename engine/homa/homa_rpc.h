@@ -161,7 +161,7 @@ struct homa_rpc {
 	 * at most 255. */
 	u8 repaired;
 	/* Time of the last overtaking, see @overtaken_to: the lowest 8 bits, in units of
-	 * 2^HOMA_TICK_SHIFT ns. */
+	 * 2^HOMA_TICK_SHIFT ns or more. */
 	u8 overtaken_at;
 	/* At a client: bits HOMA_SLEPT and HOMA_SLEPT_WHOLE, see homa_rpc_note_sleep(). */
 	u8 slept;

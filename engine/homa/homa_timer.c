@@ -288,7 +288,7 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		return 0;
 	}
 	if (question == HOMA_ASK_MISSING)
-		early = homa_rpc_early(ctx, rpc, base);
+		early = homa_rpc_early(ctx, rpc);
 	due = homa_max_u64(since, rpc->probe_at) + homa_backoff(rpc, base);
 	if (question == HOMA_ASK_MISSING && homa_rpc_overtaken(rpc))
 		due = rpc->probe_at + base / HOMA_REPAIR_ROUNDS;

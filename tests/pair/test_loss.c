@@ -496,6 +496,37 @@ static void early__asks_once(void **state)
 	pair_finish(w);
 }
 
+/* However long the interval is, also where an eighth of it is more than 256 of the units in which the
+ * time of the overtaking is kept. */
+static void early__at_every_interval(void **state)
+{
+	static const u32 intervals_us[] = { 5000, 200000, 300000, 2000000,
+					    10000000 };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < HOMA_ARRAY_SIZE(intervals_us); i++) {
+		u64 interval = intervals_us[i] * PAIR_US;
+		struct pair_config cfg;
+		struct pair_world *w;
+		struct pair_rpc *rpc;
+
+		pair_config_default(&cfg);
+		cfg.params.resend_interval_us = intervals_us[i];
+		cfg.params.timeout_us = 60000000;
+		cfg.params.tombstone_ms = 60000;
+		w = pair_world_new(&cfg);
+		pair_filter_add(w, HOMA_DATA, 0, 1, 20, 1);
+		rpc = pair_rpc(w, 0, 1, 1000000, 1);
+		assert_true(pair_run_while_pending(w, 2 * interval));
+		assert_int_equal(rpc->state, PAIR_OK);
+		assert_int_equal(early(w), 1);
+		assert_in_range(rpc->executed_at - rpc->start, interval / 8,
+				interval / 2);
+		pair_finish(w);
+	}
+}
+
 /* @n messages one after another, no packet lost, a tenth of them so much late. */
 static struct pair_world *late(u32 n, u64 late_ns)
 {
@@ -560,6 +591,7 @@ int main(void)
 		cmocka_unit_test(resend__one_at_a_time_to_a_silent_peer),
 		cmocka_unit_test(loss__many_gaps_are_repaired_together),
 		cmocka_unit_test(early__asks_once),
+		cmocka_unit_test(early__at_every_interval),
 		cmocka_unit_test(early__not_for_reordering),
 		cmocka_unit_test(early__learns_that_packets_are_late),
 	};
