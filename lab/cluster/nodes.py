@@ -47,7 +47,8 @@ def programs(
     elif setup.via == "program":
         yield lambda address: {"HOMA_LINK_MBPS": str(mbps)}
     else:
-        text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n{more}'
+        # As programs below: polling costs the processors.
+        text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n[threads]\nspin_us = 1\n{more}'
         known = simulated.settings(point, setup.link_bps / switch.rate_bps)
         words = [word for setting in known for word in ("--set", setting)]
         with homads(switch.hosts, ahead(), arguments=tuple(words), settings=text) as running:
