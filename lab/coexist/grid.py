@@ -23,6 +23,7 @@ from lab.sim.published import published
 WORKLOADS = ("w1", "w2", "w3", "w4", "w5")
 LOADS = (10, 30, 40, 50, 60, 70)  # percent, of RPCs and of streams
 QUICK_WORKLOADS, QUICK_RPCS, QUICK_STREAMS = ("w4",), (30,), (10, 40)
+BY_HOMAD = 2  # times the processors that programs and the kernel's TCP need for the same
 MOST = 100  # percent that RPCs and streams ask for together
 IP_HEADER = 20
 FULL = 0.95  # of the wire; RPCs that alone take more have a queue that grows for ever
@@ -137,7 +138,7 @@ def effort(cell: Cell, setup: Setup, link_bps: float) -> float:
     """Processors that the cell needs, by the figures of lab/cluster/points.py."""
     packets = setup.hosts * cell.stream / 100 * link_bps / 8 / (setup.mtu - HEADERS)
     rpcs = effort_of(cell.point, setup.hosts, link_bps, setup.mtu) if cell.rpc else 0.0
-    return rpcs + packets * PACKET_S
+    return (rpcs + packets * PACKET_S) * (BY_HOMAD if cell.shared else 1)
 
 
 def rate(cells: list[Cell], setup: Setup) -> tuple[int, float]:
