@@ -123,7 +123,7 @@ ITEMS: tuple[Item, ...] = (
     _sim("atc6", ATC, "Figure 6", "Full, half and tenth load, W4", _SOFTWARE, (2, 30)),
     Item(
         "lab-fig3", ATC, "Figure 3", "The same on real packets, Homa and TCP", _REAL,
-        lab="fig3", minutes=(4, 60),
+        lab="fig3", minutes=(13, 60),
     ),
     Item(
         "lab-fig5", ATC, "Figure 5", "The same on real packets", _REAL,
@@ -184,11 +184,11 @@ ITEMS: tuple[Item, ...] = (
     ),
     Item(
         "lab-incast", LAB, "incast", "1 to 64 hosts answer one, with and without incast control", _REAL,
-        lab="incast", minutes=(4, 30),
+        lab="incast", minutes=(3, 30),
     ),
     Item(
         "lab-small", LAB, "small buffers", "The simulator beside real packets where ports hold 8 packets",
-        _REAL, lab="small", minutes=(2, 30),
+        _REAL, lab="small", minutes=(7, 30),
     ),
     Item(
         "lab-failures", LAB, "failures", "What RPCs see when a host, a link or a buffer fails", _REAL,
