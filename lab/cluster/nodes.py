@@ -31,7 +31,7 @@ def switched(lab: Lab, steps: Steps, setup: Setup, hosts: int, rate: int) -> Swi
     """So many hosts around a switch with links of `rate`."""
     with steps(f"making {hosts} hosts", hosts * HOST_S):
         switch = build_switch(lab, hosts, rate, setup.buffer, Traits(mtu=setup.mtu), uplinks=True)
-        tcp.tune(switch.hosts)
+        tcp.tune(switch.hosts, rto_min_ms=tcp.SLOW_RTO_MIN_MS)
     return switch
 
 
