@@ -496,33 +496,29 @@ static void early__asks_once(void **state)
 	pair_finish(w);
 }
 
-/* However long the interval is, also where an eighth of it is more than 256 of the units in which the
- * time of the overtaking is kept. */
+/* Also at intervals of which an eighth is more than 256 units of homa_rpc.overtaken_at. */
 static void early__at_every_interval(void **state)
 {
-	static const u32 intervals_us[] = { 5000, 200000, 300000, 2000000,
-					    10000000 };
+	static const u32 ms[] = { 5, 200, 300, 2000, 10000 };
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *rpc;
 	u32 i;
 
 	(void)state;
-	for (i = 0; i < HOMA_ARRAY_SIZE(intervals_us); i++) {
-		u64 interval = intervals_us[i] * PAIR_US;
-		struct pair_config cfg;
-		struct pair_world *w;
-		struct pair_rpc *rpc;
-
-		pair_config_default(&cfg);
-		cfg.params.resend_interval_us = intervals_us[i];
-		cfg.params.timeout_us = 60000000;
-		cfg.params.tombstone_ms = 60000;
+	pair_config_default(&cfg);
+	cfg.params.timeout_us = 60000000;
+	cfg.params.tombstone_ms = 60000;
+	for (i = 0; i < HOMA_ARRAY_SIZE(ms); i++) {
+		cfg.params.resend_interval_us = ms[i] * 1000;
 		w = pair_world_new(&cfg);
 		pair_filter_add(w, HOMA_DATA, 0, 1, 20, 1);
 		rpc = pair_rpc(w, 0, 1, 1000000, 1);
-		assert_true(pair_run_while_pending(w, 2 * interval));
+		assert_true(pair_run_while_pending(w, 2 * ms[i] * PAIR_MS));
 		assert_int_equal(rpc->state, PAIR_OK);
 		assert_int_equal(early(w), 1);
-		assert_in_range(rpc->executed_at - rpc->start, interval / 8,
-				interval / 2);
+		assert_in_range(rpc->executed_at - rpc->start,
+				ms[i] * PAIR_MS / 8, ms[i] * PAIR_MS / 2);
 		pair_finish(w);
 	}
 }
