@@ -17,6 +17,7 @@ from lab.cluster.real_and_simulated import Idle
 from lab.cluster.points import Point
 from lab.cluster.setup import DRAIN_S, Setup, warmup_s
 from lab.errors import LabError
+from lab.net import uplink
 from lab.sim import program
 from lab.sim.spec import Spec, normal
 
@@ -86,7 +87,8 @@ def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spe
         "mtu": setup.mtu,
         "headers": "true",
         "shaped": "true",
-        "port-buffer": str(setup.buffer),
+        # A shaper lets some bytes go early, so a port takes so many more before it is full.
+        "port-buffer": str(setup.buffer + uplink.burst_of(rate)),
         "mode": "rpc",
         "load-kind": "payload",
         "cut": 1000000,

@@ -237,7 +237,7 @@ def test_simulated__is_the_labs_network() -> None:
     assert spec["preset"] == "linux"
     assert simulated.settings(Point("homa", "w5", 0.8), 1.0) == ["num_priorities=8"]
     assert "resend_interval_us=10000000" in simulated.settings(Point("homa", "w5", 0.8), 25_000)
-    assert (spec["hosts"], spec["link"], spec["port-buffer"]) == (8, "100mbit", "325000")
+    assert (spec["hosts"], spec["link"], spec["port-buffer"]) == (8, "100mbit", "326250")
     assert spec["send-delay"] == spec["receive-delay"] == "1500ns"
     tcp = simulated.spec_of(SETUP, Point("tcp-pool", "w5", 0.8), 10**8)
     # A full port of 325 KB takes 26 ms.
