@@ -21,9 +21,11 @@ def facts_of(hosts: Sequence[BenchResult]) -> dict[str, float]:
     if not hosts:
         return {}
     late = merge(host.lag for host in hosts)
+    # Of a host without a histogram only its own P99 is known.
+    alone = [host.lag_p99_ns for host in hosts if not host.lag.count]
     short = merge(host.classes[0].latency for host in hosts).percentile(99.0) or 0.0
     return {
-        "late_p99_ns": float(late.percentile(99.0) or 0.0),
+        "late_p99_ns": max(float(late.percentile(99.0) or 0.0), *alone, 0.0),
         "late_max_ns": float(late.high),
         "late_limit_ns": max(FLOOR_NS, short * PART),
         "start_late_s": max(host.start_late_s for host in hosts),

@@ -62,13 +62,14 @@ def options(setup: Setup, point: Point, rate: int) -> list[str]:
     options += ["--mtu", str(setup.mtu), "--timeout", str(TIMEOUT_S), "--quiet"]
     if point.transport == "tcp":
         options += ["--connections", str(STREAMS)]
+    # Links are so slow that waking up costs nothing, but polling costs the processors.
+    if point.transport == "homa":
+        options += ["--spin-us", "1"]
     if point.transport == "homa" and setup.via == "service":
         options += ["--via", "service"]
     elif point.transport == "homa":
         known = simulated.settings(point, setup.link_bps / rate)
         options += ["--via", "afxdp", "--homa-config", ",".join(known)]
-        # Links are so slow that waking up costs nothing, but polling costs the processors.
-        options += ["--spin-us", "1"]
     return options
 
 

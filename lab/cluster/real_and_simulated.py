@@ -147,6 +147,8 @@ def doubts_of(facts: dict[str, float], note: str) -> list[str]:
     found += lateness.doubts(facts)
     if facts["failed"]:
         found.append(f"{facts['failed']:,.0f} RPCs failed")
+    if facts.get("uplink_drops"):
+        found.append(f"hosts' own links dropped {facts['uplink_drops']:,.0f} packets")
     if note:
         found.append(note)
     return found

@@ -28,6 +28,9 @@ from lab.paths import homa_bench
 
 START_S, START_HOST_S = 0.7, 0.15  # from starting the processes to the first arrival
 IDLE_S = 8.0  # about, for the progress bar
+# The shortest says what the software takes: samples follow each other at once, and on a shaped link one
+# of a longer message waits for the time of the packet before.
+IDLE_SIZES = (8, 64, 200, 500, 1000, 2500, 5000, 20_000, 60_000, 200_000, 500_000, 1_000_000)
 
 
 def measure(
@@ -105,7 +108,9 @@ def idle_times(setup: Setup, switch: Switch, point: Point, tick: Callable[[], No
             "--bind",
             client.address,
         ]
-        ask += ["--unloaded", "--samples", samples, *options, "--json", "{json}"]
+        sizes = ",".join(map(str, IDLE_SIZES))
+        ask += ["--unloaded", "--samples", samples, "--sizes", sizes, *options]
+        ask += ["--json", "{json}"]
         jobs = [
             Job("server", serve, server, background=True, punctual=True, env=env(server.address)),
             Job("client", ask, client, punctual=True, env=env(client.address)),
@@ -149,6 +154,7 @@ def _loaded(
         "goodput_share": sum(node.goodput_bps for node in hosts) / (len(hosts) * switch.rate_bps),
         "retransmits": float(sum(node.retransmits or 0 for node in hosts)),
         "drops": float(sum(port.drops for port in ports)),
+        "uplink_drops": float(switch.uplink_drops()),
         "peak_queue": float(max((port.peak_backlog or 0) for port in ports)),
         **model.facts,
     }

@@ -18,7 +18,7 @@ from lab import provenance
 from lab.cluster.setup import Setup
 from lab.errors import UsageError
 from lab.net import homad
-from lab.paths import BUILD, homa_bench, homa_flows
+from lab.paths import BUILD, ROOT, homa_bench, homa_flows
 from lab.sim import program
 from lab.sim.store import write
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-_NETWORK = Path(homad.__file__).resolve().parent
+# What makes the network, its programs and their simulation.
+_CODE = ("net", "cluster", "coexist", "incast", "failures", "sustained")
 
 
 class Doubtful(Protocol):
@@ -122,8 +123,8 @@ def build() -> str:
     # By which unmodified programs have their TCP through homad.
     for one in [*parts, *(path for path in (homad.preload(),) if path.exists())]:
         found.update(hashlib.sha256(one.read_bytes()).digest())
-    # And the network that they run in.
-    for one in sorted(_NETWORK.glob("*.[cp]*")):
+    # And the network that they run in, and how.
+    for one in sorted(path for name in _CODE for path in (ROOT / "lab" / name).glob("*.[cp]*")):
         if one.is_file():
             found.update(hashlib.sha256(one.read_bytes()).digest())
     return found.hexdigest()[:16]

@@ -132,6 +132,11 @@ class Switch:
                 uplink.burst_of(self.rate_bps) if self.uplinks else 0,
             )  # fmt: skip
 
+    def uplink_drops(self) -> int:
+        """Packets that hosts' own links have dropped since set_buffer()."""
+        pairs = zip(self.uplinks, self.hosts, strict=False)
+        return sum(uplink.drops(self.namespace, device, host) for device, host in pairs)
+
     def counters(self) -> list[PortCounters]:
         """Counters of every port since set_buffer()."""
         return [read_port(self.namespace, port, self.shared) for port in self.ports]

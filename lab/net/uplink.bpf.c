@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Which of a host's transmit queues a packet takes: all packets of a connection the same one, as
- * with a network card that has a queue for each core. Class ids are 1:10 to 1:23 (hexadecimal),
+ * Which of a host's transmit queues a packet takes: all packets of a connection the same one (but
+ * after a timeout TCP may choose another), as with a network card that has a queue for each core.
+ * Class ids are 1:10 to 1:23 (hexadecimal),
  * as lab/net/uplink.py makes them; their major number is the filter's.
  */
 #include <linux/bpf.h>

@@ -10,6 +10,10 @@ cannot do behind the host, and a connection does not wait for another's whole qu
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
 from lab.errors import LabError
 from lab.net import bpf
 from lab.net.hosts import Host, run
@@ -38,12 +42,14 @@ def shape_of(mtu: int, burst: int) -> str:
 
 def add(namespace: str, port: str, device: str) -> None:
     """Lead all that arrives at `port` of the switch in `namespace` through a new ifb, `device`."""
+    # As a module it makes two devices of its own when the kernel loads it, in the machine's namespace.
+    if not Path("/sys/module/ifb").exists() and shutil.which("modprobe"):
+        run(["modprobe", "ifb", "numifbs=0"], check=False)
     try:
         run(["ip", "-n", namespace, "link", "add", device, "type", "ifb"])
-    except LabError:
+    except LabError as error:
         raise LabError(
-            "hosts have no link of their own here: the kernel has no ifb devices (CONFIG_IFB); "
-            "load the module: modprobe ifb numifbs=0"
+            f"hosts have no link of their own here, is the kernel without CONFIG_IFB? {error}"
         ) from None
     run(["ip", "-n", namespace, "link", "set", device, "up"])
     lines = (
@@ -79,11 +85,26 @@ def shape(namespace: str, device: str, host: Host, rate_bps: int, mtu: int) -> N
     run(whole, check=False)
     for space, name, queues in (
         (namespace, device, 1),
-        (host.namespace, host.device, QUEUES if program else 1),
+        (host.namespace, host.device, QUEUES),
     ):
         run(["tc", "-n", space, "qdisc", "del", "dev", name, "root"], check=False)
         run(["tc", "-n", space, "-batch", "-"], tree(name, rate_bps, mtu, queues))
     if program:
-        words = ["parent", "1:", "prio", "1", "bpf", "object-file", str(program), "section", "tc"]
-        where = ["tc", "-n", host.namespace, "filter", "add", "dev", host.device]
-        run([*where, *words, "classid", "1:1", "direct-action"])
+        spread(host, program)
+
+
+def spread(host: Host, program: Path) -> None:
+    """Spread the packets of `host` over its queues. Where the kernel does not take the program all take
+    the first one."""
+    where = ["tc", "-n", host.namespace, "filter", "add", "dev", host.device]
+    words = ["parent", "1:", "prio", "1", "bpf", "object-file", str(program), "section", "tc"]
+    run([*where, *words, "classid", "1:1", "direct-action"], check=False)
+
+
+def drops(namespace: str, device: str, host: Host) -> int:
+    """Packets that the queues of the link of `host`, which goes through `device`, have dropped."""
+    found = 0
+    for space, name in ((namespace, device), (host.namespace, host.device)):
+        rows = json.loads(run(["tc", "-n", space, "-s", "-j", "qdisc", "show", "dev", name]))
+        found += sum(row["drops"] for row in rows if row.get("root"))
+    return found

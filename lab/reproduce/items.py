@@ -22,14 +22,14 @@ _SOFTWARE = (
     "have software that queues."
 )
 _BESIDE = (
-    "Links are slower than the talk's by a factor, and everything with them but TCP's least timeout. "
+    "Links are slower than the talk's by a factor, and everything with them but TCP's least timeout and its delayed acks. "
     "Streams send at an even pace, "
     "where iperf writes blocks. The slides' text says which cells were measured (our grid) and has no "
     "number of a result to stand beside ours."
 )
 _REAL = (
     "Hosts are namespaces of one machine, and links are slower by a factor so that its processors are "
-    "not the limit; everything is as many times slower but TCP's least timeout. The simulator's numbers "
+    "not the limit; everything is as many times slower but TCP's least timeout and its delayed acks. The simulator's numbers "
     "stand beside those of real packets. `./homa lab run` measures it with other networks, too."
 )
 _COUNTED = (

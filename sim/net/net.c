@@ -66,7 +66,7 @@ static void port_lose(struct sim *sim, struct sim_port *port, struct sim_pkt *pk
 static inline u64 pkt_ready_at(const struct sim *sim, const struct sim_port *port,
 			       const struct sim_pkt *pkt)
 {
-	if (likely(!sim->cfg.cut_through) || !pkt->to ||
+	if (likely(!sim->cfg.cut_through) || sim->cfg.shaped || !pkt->to ||
 	    pkt->to->ps_per_byte < port->ps_per_byte)
 		return pkt->tail_at;
 	return pkt->head_at + SIM_CUT_BYTES * port->ps_per_byte;

@@ -343,7 +343,8 @@ void trace_json_sent(struct trace_json *j, struct sim *sim, const struct sim_pkt
 void trace_json_received(struct trace_json *j, struct sim *sim, const struct sim_pkt *pkt)
 {
 	const struct sim_port *down = sim->hosts[pkt->dst].down;
-	const u64 end = sim->now - down->delay_ps;
+	const u64 took = (u64)pkt->wire * down->ps_per_byte;
+	const u64 begin = sim->now - down->delay_ps - (sim->cfg.shaped ? 0 : took);
 	char queued[96];
 
 	if (!json_wants(j, sim))
@@ -351,7 +352,7 @@ void trace_json_received(struct trace_json *j, struct sim *sim, const struct sim
 	pkt_msg(j, sim, pkt, TRACE_IN);
 	snprintf(queued, sizeof(queued), ",'queued_us':" PRITS ",'of_which_lag_us':" PRITS,
 		 TS(pkt->wait_ps), TS(pkt->lag_ps));
-	pkt_bar(j, sim, pkt, end - (u64)pkt->wire * down->ps_per_byte, end, queued);
+	pkt_bar(j, sim, pkt, begin, begin + took, queued);
 	if (pkt->flags & SIM_CONTROL)
 		pkt_instant(j, sim, pkt, false);
 }

@@ -127,7 +127,9 @@ def test_doubts__each_limit_is_said() -> None:
 def test_lateness__all_hosts_together() -> None:
     def host(lag: dict[int, int], short: int, late_s: float = 0.0) -> SimpleNamespace:
         tenth = SizeClass(1, 9, 0, _shape({short: 150}), Histogram())
-        return SimpleNamespace(lag=_shape(lag), classes=[tenth], start_late_s=late_s)
+        return SimpleNamespace(
+            lag=_shape(lag), lag_p99_ns=9.0, classes=[tenth], start_late_s=late_s
+        )
 
     # Of the first host's 100 requests two were late, of all 400 that is no P99.
     some = [host({1000: 98, 900_000: 2}, 2_000_000), *[host({1000: 100}, 2_000_000)] * 3]
@@ -142,6 +144,8 @@ def test_lateness__all_hosts_together() -> None:
     began = lateness.facts_of([host({1000: 100}, 500), host({1000: 100}, 500, 0.3)])
     assert lateness.doubts({**began, "window_s": 40.0}) == []
     assert "0.30 s late" in lateness.doubts({**began, "window_s": 20.0})[0]
+    unknown = SimpleNamespace(**{**vars(some[1]), "lag": Histogram(), "lag_p99_ns": 5e5})
+    assert lateness.facts_of([*some, unknown])["late_p99_ns"] == 5e5
     assert lateness.facts_of([]) == {} and lateness.doubts({}) == []
 
 

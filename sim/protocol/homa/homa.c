@@ -375,13 +375,15 @@ static struct sim_pkt *take_packet(struct sim *sim, struct sim_homa_host *hh,
 	return pkt;
 }
 
-/* Gives the card what the pacer lets go now. */
+/* Gives the card what the pacer lets go now; while its link is down, nothing. */
 static void card_fill(struct sim *sim, struct sim_homa_host *hh)
 {
 	struct sim_event *due = &hh->card.due;
 	struct sim_pkt *pkt;
 	u64 not_before;
 
+	if (hh->host->up->down)
+		return;
 	while ((pkt = take_packet(sim, hh, &not_before)) != NULL)
 		sim_homa_card_put(&hh->card, pkt);
 	if (not_before != HOMA_NEVER && !sim_event_pending(due))
@@ -402,8 +404,12 @@ static struct sim_pkt *homa_sim_tx(struct sim *sim, struct sim_host *host)
 	struct sim_homa_host *hh = host->proto;
 	u64 not_before;
 
-	if (sim->cfg.option[SIM_HOMA_CARD])
+	if (sim->cfg.option[SIM_HOMA_CARD]) {
+		/* After its link was down the card may be empty. */
+		if (!hh->card.head)
+			card_fill(sim, hh);
 		return sim_homa_card_get(&hh->card);
+	}
 	return take_packet(sim, hh, &not_before);
 }
 
