@@ -8,8 +8,8 @@
  * 8, in the scripts of its published module); a request takes one at random,
  * and its response comes back on it.
  *
- * Congestion control is NewReno, loss recovery without SACK; window.h lists
- * the RFCs and what the model leaves out. What sets it apart from Linux as
+ * Congestion control is NewReno, loss recovery without SACK unless it is set
+ * (window_sack.c); window.h lists the RFCs and what the model leaves out. What sets it apart from Linux as
  * measured there: NewReno instead of Cubic, no SACK, no RACK, no segmentation
  * offload, no CPU time.
  *
@@ -26,11 +26,16 @@
 
 static const struct sim_option tcp_options[] = {
 	WINDOW_OPTIONS(10, 10000, 2, WINDOW_STREAMS_OPTION),
+	{ "sack", 0, 0, 1, "bool",
+	  "acks say what came out of order, and losses are found as Linux does (RFC 2018, 8985)" },
+	{ "turns", 0, 0, 1, "bool",
+	  "connections to a host take messages in turn; 0: one at random" },
 	{ NULL, 0, 0, 0, NULL, NULL },
 };
 
 static const struct window_policy tcp_policy = {
 	.ecn = false,
+	.sack = true,
 };
 
 static int tcp_defaults(struct sim_config *cfg)

@@ -57,6 +57,8 @@ static void window_settings(struct sim *sim, struct window *w)
 	w->least = SIM_MIN_WIRE;
 	w->ack_every = (u32)option[WINDOW_ACK_EVERY];
 	w->ack_delay = option[WINDOW_ACK_DELAY] * SIM_US;
+	w->sack = w->policy->sack && option[WINDOW_SACK];
+	w->turns = w->policy->sack && option[WINDOW_TURN];
 	if (!w->policy->ecn)
 		return;
 	w->gain = (u32)option[WINDOW_GAIN];
@@ -89,7 +91,8 @@ int window_start(struct sim *sim, const struct window_policy *policy)
 			continue;
 		wh->to = calloc(window_slot(w, sim->cfg.hosts, false, 0),
 				sizeof(struct window_flow *));
-		if (!wh->to)
+		wh->turn = calloc(sim->cfg.hosts, sizeof(*wh->turn));
+		if (!wh->to || !wh->turn)
 			return -ENOMEM;
 	}
 	return 0;
@@ -104,6 +107,7 @@ static void window_host_free(struct sim *sim, struct window_host *wh)
 		sim_pkt_free(sim, pkt);
 	}
 	free(wh->to);
+	free(wh->turn);
 }
 
 void window_stop(struct sim *sim)
@@ -121,7 +125,8 @@ void window_stop(struct sim *sim)
 		for (i = 0; i < FLOWS_PER_SLAB; i++) {
 			sim_event_cancel(sim->agenda, &slab->flows[i].timer);
 			sim_event_cancel(sim->agenda, &slab->flows[i].ack_timer);
-			free(slab->flows[i].ranges);
+			free(slab->flows[i].in.at);
+			free(slab->flows[i].sacked.at);
 		}
 		w->slabs = slab->next;
 		free(slab);
@@ -155,12 +160,12 @@ static bool window_grow_pool(struct window *w)
 /* Initialises @f, but for its timers, which do not run, and the memory of its ranges. */
 static void window_flow_init(struct window *w, struct window_flow *f)
 {
-	struct window_range *ranges = f->ranges;
-	u32 max_ranges = f->max_ranges;
+	struct window_ranges in = { f->in.at, 0, f->in.max };
+	struct window_ranges sacked = { f->sacked.at, 0, f->sacked.max };
 
 	memset(f, 0, offsetof(struct window_flow, timer));
-	f->ranges = ranges;
-	f->max_ranges = max_ranges;
+	f->in = in;
+	f->sacked = sacked;
 	f->serial = ++w->last_serial;
 	f->ecmp = (u32)f->serial * 2;
 	f->cwnd = w->initial;
@@ -214,6 +219,8 @@ static struct window_flow *window_flow_for(struct sim *sim, struct sim_msg *msg)
 		return window_flow_new(w, msg->src, msg->dst);
 	if (msg->request)
 		msg->x[1] = msg->request->x[1];
+	else if (w->turns)
+		msg->x[1] = w->hosts[msg->src].turn[msg->dst]++ % w->streams;
 	else
 		msg->x[1] = homa_prng_below(&sim->rng_proto, w->streams);
 	slot = &w->hosts[msg->src]
@@ -254,11 +261,13 @@ void window_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg)
 
 static bool window_can_send(const struct window *w, const struct window_flow *f)
 {
-	u64 flight = f->snd_nxt - f->snd_una;
-	u64 bytes = f->written - f->snd_nxt;
+	u64 flight = w->sack ? window_sack_pipe(f) : f->snd_nxt - f->snd_una;
+	u64 bytes = f->written - f->snd_nxt, from, to;
 
 	if (f->rexmit)
 		return true;
+	if (w->sack && f->recovering && window_sack_hole(f, &from, &to))
+		bytes = to - from;
 	if (!bytes)
 		return false;
 	if (bytes > w->mss)
@@ -328,8 +337,11 @@ static struct window_flow *window_pull(struct sim *sim, struct window_host *wh)
  * that byte is not in @msg. */
 static void window_pkt_msg(struct sim_pkt *pkt, struct sim_msg *msg, u64 seq)
 {
-	u64 start = msg ? window_msg_end(msg) - msg->length : 0;
+	u64 start;
 
+	while (msg && window_msg_end(msg) <= seq)
+		msg = msg->tx;
+	start = msg ? window_msg_end(msg) - msg->length : 0;
 	pkt->msg = NULL;
 	pkt->msg_serial = 0;
 	pkt->offset = 0;
@@ -366,18 +378,30 @@ static bool window_advance(struct sim *sim, struct window_flow *f, u64 seq, u32 
 	return again;
 }
 
+/* Returns how many bytes are sent next, and in @seq which is the first. */
+static u64 window_next(const struct window *w, struct window_flow *f, u64 *seq)
+{
+	u64 end = f->rexmit ? f->snd_max : f->written;
+
+	*seq = f->rexmit ? f->snd_una : f->snd_nxt;
+	if (w->sack && f->rexmit) {
+		*seq = f->rexmit_at > f->snd_una ? f->rexmit_at : f->snd_una;
+	} else if (w->sack && f->recovering && window_sack_hole(f, seq, &end)) {
+		f->rexmit = true;
+		f->high_rxt = *seq + (end - *seq < w->mss ? end - *seq : w->mss);
+	}
+	return end - *seq < w->mss ? end - *seq : w->mss;
+}
+
 static struct sim_pkt *window_segment(struct sim *sim, struct window_flow *f)
 {
 	struct window *w = window_of(sim);
-	u64 seq = f->rexmit ? f->snd_una : f->snd_nxt;
-	u64 bytes = (f->rexmit ? f->snd_max : f->written) - seq;
+	u64 seq, bytes = window_next(w, f, &seq);
 	struct sim_pkt *pkt = sim_pkt_new(sim);
 	u8 level = 0;
 
 	if (!pkt)
 		return NULL;
-	if (bytes > w->mss)
-		bytes = w->mss;
 	if (w->policy->level)
 		level = w->policy->level(w, f, seq);
 	pkt->type = WINDOW_DATA;
@@ -438,6 +462,7 @@ void window_metrics(struct sim *sim,
 	put(arg, "fast_retransmits", (double)c->fast);
 	put(arg, "partial_acks", (double)c->partial);
 	put(arg, "timeouts", (double)c->timeouts);
+	put(arg, "tail_loss_probes", (double)c->probes);
 	put(arg, "ecn_reductions", (double)c->cuts);
 	put(arg, "streams", (double)c->streams);
 }

@@ -62,7 +62,9 @@ enum window_option {
 	WINDOW_ACK_EVERY,		   /* segments */
 	WINDOW_ACK_DELAY,		   /* us */
 	WINDOW_K,			   /* packets at 10 Gbit/s */
+	WINDOW_SACK = WINDOW_K,		   /* TCP, which has no K: a bool */
 	WINDOW_GAIN,			   /* DCTCP's g is 2^-gain */
+	WINDOW_TURN = WINDOW_GAIN,	   /* TCP, which has no gain: a bool */
 	WINDOW_THRESHOLD,		   /* PIAS: first of seven, in bytes */
 };
 
@@ -100,6 +102,7 @@ struct window_flow;
 /**
  * struct window_policy - how a window protocol differs from the others
  * @ecn: switches may mark its data packets.
+ * @sack: its settings WINDOW_SACK and WINDOW_TURN count.
  * @per_message: each message has a stream, whatever the settings say.
  * @data_prio: priority of data packets of level 0; each further level has one less.
  * @ack_prio: priority of acks.
@@ -109,7 +112,7 @@ struct window_flow;
  *	NULL: it is 0.
  */
 struct window_policy {
-	bool ecn, per_message;
+	bool ecn, sack, per_message;
 	u8 data_prio, ack_prio;
 	bool (*acked)(struct window *w, struct window_flow *f, u32 bytes, bool ce);
 	u8 (*level)(const struct window *w, const struct window_flow *f, u64 seq);
@@ -122,6 +125,16 @@ struct window_policy {
  */
 struct window_range {
 	u64 from, to;
+};
+
+/**
+ * struct window_ranges - a set of bytes of a stream
+ * @at: its ranges, sorted; they do not touch.
+ * @num, @max: number of entries of @at that are used, and for which there is memory.
+ */
+struct window_ranges {
+	struct window_range *at;
+	u32 num, max;
 };
 
 /**
@@ -166,10 +179,16 @@ struct window_range {
  *	echoed a mark.
  * @cwr_end: byte before whose ack the window is not reduced again.
  * @level_base: byte from which PIAS counts the bytes sent.
+ * @sacked: bytes beyond @snd_una that acks have spoken of.
+ * @high_rxt: end of the bytes that were sent again since @pass_at.
+ * @lost_to: bytes before this that no ack has spoken of are lost.
+ * @pass_mark, @pass_at: @snd_max and the time, ps, when what is lost began to be sent again.
+ * @rexmit_at: the segment that is to be sent again with @rexmit, if acks speak of bytes.
+ * @probed: the last segment was sent again as a probe, and no ack has come since.
+ * @timed_out: this recovery began with a time-out.
  * @rcv_nxt: at the receiver, the next byte that it lacks.
- * @ranges: at the receiver, bytes that came beyond @rcv_nxt.
- * @num_ranges, @max_ranges: number of entries of @ranges that are used, and for which there is
- *	memory.
+ * @in: at the receiver, bytes that came beyond @rcv_nxt.
+ * @latest: at the receiver, first byte of the segment that came last.
  * @unacked: at the receiver, number of segments without an ack.
  * @ce: at the receiver, the mark of the last segment (state of RFC 8257).
  * @timer: event of the time-out.
@@ -192,8 +211,8 @@ struct window_flow {
 	u64 last_tx, rto, deadline;
 	/* fields of the third cache line: the receiver's */
 	u64 rcv_nxt;
-	struct window_range *ranges;
-	u32 num_ranges, max_ranges;
+	struct window_ranges in;
+	u64 latest;
 	u32 unacked;
 	bool ce;
 	u64 timed_seq, timed_at, srtt, rttvar;
@@ -202,6 +221,10 @@ struct window_flow {
 	u32 alpha;
 	u64 alpha_end, alpha_acked, alpha_marked, cwr_end;
 	u64 level_base;
+	/* fields of window_sack.c */
+	struct window_ranges sacked;
+	u64 high_rxt, lost_to, pass_mark, pass_at, rexmit_at;
+	bool probed, timed_out, overtaken;
 	struct sim_event timer, ack_timer;
 } __attribute__((aligned(64)));
 
@@ -210,6 +233,7 @@ struct window_flow {
  * @acks: acks to send, oldest first.
  * @mask: a bit for each list of @ready that is not empty.
  * @ready: streams that can send, by level.
+ * @turn: by host, the stream to it that takes the next message, where these take turns.
  * @to: the host's streams, by window_slot(); NULL: the stream has had no message.
  */
 struct window_host {
@@ -219,6 +243,7 @@ struct window_host {
 		/* The first and the last stream of a level; NULL: there is none. */
 		struct window_flow *head, *tail;
 	} ready[WINDOW_LEVELS];
+	u32 *turn;
 	struct window_flow **to;
 };
 
@@ -230,12 +255,13 @@ struct window_host {
  * @fast: fast retransmits.
  * @partial: acks in a recovery that acknowledged a part of what was lost.
  * @timeouts: time-outs.
+ * @probes: segments that were sent again as probes.
  * @duplicates: data packets that arrived a second time.
  * @cuts: reductions of a window because of marks.
  * @streams: streams that were begun.
  */
 struct window_counts {
-	u64 data, acks, retransmits, fast, partial, timeouts;
+	u64 data, acks, retransmits, fast, partial, timeouts, probes;
 	u64 duplicates, cuts, streams;
 };
 
@@ -252,6 +278,8 @@ struct window_slab;
  * @max: largest congestion window.
  * @rto_min: least time-out.
  * @dup_limit: number of duplicate acks that mean a loss.
+ * @turns: streams of a pair take turns, instead of one at random.
+ * @sack: acks say which bytes came out of order, and losses are found as in window_sack.c.
  * @per_message: each message has a stream of its own.
  * @streams: number of streams for each pair of client and server.
  * @ack_every: number of segments for which there is one ack.
@@ -270,7 +298,7 @@ struct window {
 	u64 initial, max;
 	u64 rto_min;
 	u32 dup_limit;
-	bool per_message;
+	bool per_message, sack, turns;
 	u32 streams;
 	u32 ack_every;
 	u64 ack_delay;
@@ -334,6 +362,36 @@ void window_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt);
 /** window_ack_timer() - the event function of @f->ack_timer */
 void window_ack_timer(struct sim *sim, struct sim_event *ev);
 
+/* ---- window_ranges.c ---- */
+
+/** window_ranges_add() - add [from, to); true if all of it was there, or there is no memory */
+bool window_ranges_add(struct window_ranges *r, u64 from, u64 to);
+/**
+ * window_ranges_drop() - remove all ranges that begin at @before or earlier; return where
+ * the last of them ended, or @before if that is later
+ */
+u64 window_ranges_drop(struct window_ranges *r, u64 before);
+
+/* ---- window_sack.c ---- */
+
+/* Ranges that an ack has room for, beside a time stamp. */
+#define WINDOW_SACK_BLOCKS 3u
+
+/** window_sack_blocks() - note in the ack @pkt what came out of order, @latest first */
+void window_sack_blocks(const struct window_flow *f, u64 latest, struct sim_pkt *pkt);
+/** window_sack_take() - note at the sender what the ack @pkt says */
+void window_sack_take(struct window_flow *f, const struct sim_pkt *pkt);
+/** window_sack_ack() - window_ack(), with what window_sack_take() has noted */
+void window_sack_ack(struct sim *sim, struct window_flow *f, u64 ack);
+/** window_sack_pipe() - return the bytes that are under way and not known to be lost */
+u64 window_sack_pipe(const struct window_flow *f);
+/** window_sack_hole() - find the next lost bytes, [@from, @to); false: there are none */
+bool window_sack_hole(const struct window_flow *f, u64 *from, u64 *to);
+/** window_sack_patience() - return the time, ps, until a probe or the time-out */
+u64 window_sack_patience(const struct window *w, const struct window_flow *f);
+/** window_sack_timeout() - that time is over */
+void window_sack_timeout(struct sim *sim, struct window_flow *f);
+
 /* ---- window_loss.c ---- */
 
 /**
@@ -344,6 +402,16 @@ void window_ack(struct sim *sim, struct window_flow *f, u64 ack, bool ce);
 void window_arm(struct sim *sim, struct window_flow *f);
 /** window_timer() - the event function of @f->timer */
 void window_timer(struct sim *sim, struct sim_event *ev);
+/** window_set_deadline() - start the time until a probe or a time-out anew */
+void window_set_deadline(struct sim *sim, struct window_flow *f);
+/** window_half_flight() - return half of what is under way, two segments at least */
+u64 window_half_flight(const struct window *w, const struct window_flow *f);
+/** window_was_limiting() - was it the window that kept back more than @flight bytes? */
+bool window_was_limiting(const struct window *w, const struct window_flow *f, u64 flight);
+/** window_grow() - let the window grow by an ack of @acked bytes */
+void window_grow(const struct window *w, struct window_flow *f, u64 acked);
+/** window_measured() - end the measurement of a round trip if @ack is what it waits for */
+void window_measured(struct sim *sim, struct window_flow *f, u64 ack);
 /** window_usable() - return the number of bytes that may be under way */
 u64 window_usable(const struct window *w, const struct window_flow *f);
 

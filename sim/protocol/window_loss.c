@@ -22,9 +22,12 @@ u64 window_usable(const struct window *w, const struct window_flow *f)
 
 /* ---- the time-out ---- */
 
-static void window_set_deadline(struct sim *sim, struct window_flow *f)
+void window_set_deadline(struct sim *sim, struct window_flow *f)
 {
-	f->deadline = sim->now + (f->rto << f->backoff);
+	const struct window *w = window_of(sim);
+
+	f->deadline =
+		sim->now + (w->sack ? window_sack_patience(w, f) : f->rto << f->backoff);
 	if (sim_event_pending(&f->timer)) {
 		if (f->timer.at <= f->deadline)
 			return;
@@ -39,7 +42,7 @@ void window_arm(struct sim *sim, struct window_flow *f)
 		window_set_deadline(sim, f);
 }
 
-static u64 window_half_flight(const struct window *w, const struct window_flow *f)
+u64 window_half_flight(const struct window *w, const struct window_flow *f)
 {
 	u64 half = (f->snd_max - f->snd_una) / 2;
 
@@ -79,6 +82,8 @@ void window_timer(struct sim *sim, struct sim_event *ev)
 		return;
 	if (sim->now < f->deadline)
 		sim_event_add(sim->agenda, ev, f->deadline);
+	else if (window_of(sim)->sack)
+		window_sack_timeout(sim, f);
 	else
 		window_timeout(sim, f);
 }
@@ -96,23 +101,32 @@ static void window_measure(struct window *w, struct window_flow *f, u64 rtt)
 		f->srtt = (7 * f->srtt + rtt) / 8;
 	}
 	f->rto = f->srtt + 4 * f->rttvar;
+	if (w->sack && 4 * f->rttvar < w->rto_min)
+		f->rto = f->srtt + w->rto_min;
 	if (f->rto < w->rto_min)
 		f->rto = w->rto_min;
+}
+
+void window_measured(struct sim *sim, struct window_flow *f, u64 ack)
+{
+	if (!f->timed_seq || ack < f->timed_seq)
+		return;
+	window_measure(window_of(sim), f, sim->now - f->timed_at);
+	f->timed_seq = 0;
 }
 
 /* ---- acks ---- */
 
 /* Was it the window that kept the sender from sending more, with @flight bytes under
  * way? */
-static bool window_was_limiting(const struct window *w, const struct window_flow *f,
-				u64 flight)
+bool window_was_limiting(const struct window *w, const struct window_flow *f, u64 flight)
 {
 	if (f->cwnd < f->ssthresh)
 		return 2 * flight >= f->cwnd;
 	return flight + w->mss > f->cwnd;
 }
 
-static void window_grow(const struct window *w, struct window_flow *f, u64 acked)
+void window_grow(const struct window *w, struct window_flow *f, u64 acked)
 {
 	if (f->cwnd < f->ssthresh) {
 		f->cwnd += acked < 2ull * w->mss ? acked : 2ull * w->mss;
@@ -164,10 +178,7 @@ static void window_new_ack(struct sim *sim, struct window_flow *f, u64 ack, bool
 	f->snd_una = ack;
 	if (f->snd_nxt < ack)
 		f->snd_nxt = ack;
-	if (f->timed_seq && ack >= f->timed_seq) {
-		window_measure(w, f, sim->now - f->timed_at);
-		f->timed_seq = 0;
-	}
+	window_measured(sim, f, ack);
 	f->backoff = 0;
 	if (w->policy->acked)
 		grow = w->policy->acked(w, f, (u32)acked, ce);
@@ -211,7 +222,11 @@ static void window_dup_ack(struct sim *sim, struct window_flow *f)
 
 void window_ack(struct sim *sim, struct window_flow *f, u64 ack, bool ce)
 {
-	if (ack > f->snd_una)
+	if (ack < f->snd_una)
+		return;
+	if (window_of(sim)->sack)
+		window_sack_ack(sim, f, ack);
+	else if (ack > f->snd_una)
 		window_new_ack(sim, f, ack, ce);
 	else if (ack == f->snd_una && f->snd_max > f->snd_una)
 		window_dup_ack(sim, f);

@@ -7,74 +7,7 @@
  * is how the sender hears of a loss. The ack is the segment's own packet on
  * its way back.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "window.h"
-
-static bool window_reserve(struct window_flow *f)
-{
-	u32 max = f->max_ranges ? 2 * f->max_ranges : 8;
-	struct window_range *ranges;
-
-	if (f->num_ranges < f->max_ranges)
-		return true;
-	ranges = realloc(f->ranges, max * sizeof(*ranges));
-	if (!ranges)
-		return false;
-	f->ranges = ranges;
-	f->max_ranges = max;
-	return true;
-}
-
-/* Keeps [from, to), which lies beyond rcv_nxt, in the sorted list; true if all of it was
- * there already. */
-static bool window_keep(struct window_flow *f, u64 from, u64 to)
-{
-	u32 first = f->num_ranges, last;
-
-	/* Nearly always it belongs at the end. */
-	while (first > 0 && f->ranges[first - 1].to >= from)
-		first--;
-	last = first;
-	while (last < f->num_ranges && f->ranges[last].from <= to)
-		last++;
-	if (first == last) {
-		if (!window_reserve(f))
-			return true; /* no memory: the bytes count as lost */
-		memmove(&f->ranges[first + 1], &f->ranges[first],
-			(f->num_ranges - first) * sizeof(*f->ranges));
-		f->ranges[first] = (struct window_range){ from, to };
-		f->num_ranges++;
-		return false;
-	}
-	if (f->ranges[first].from <= from && f->ranges[first].to >= to)
-		return true;
-	if (f->ranges[first].from > from)
-		f->ranges[first].from = from;
-	if (f->ranges[last - 1].to > to)
-		to = f->ranges[last - 1].to;
-	f->ranges[first].to = to;
-	memmove(&f->ranges[first + 1], &f->ranges[last],
-		(f->num_ranges - last) * sizeof(*f->ranges));
-	f->num_ranges -= last - first - 1;
-	return false;
-}
-
-static void window_consume(struct window_flow *f)
-{
-	u32 n = 0;
-
-	while (n < f->num_ranges && f->ranges[n].from <= f->rcv_nxt) {
-		if (f->ranges[n].to > f->rcv_nxt)
-			f->rcv_nxt = f->ranges[n].to;
-		n++;
-	}
-	if (!n)
-		return;
-	f->num_ranges -= n;
-	memmove(f->ranges, f->ranges + n, f->num_ranges * sizeof(*f->ranges));
-}
 
 /* Delivers the messages that are complete, which they become in order. The stream lives on
  * until acks end it. */
@@ -117,6 +50,8 @@ static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pk
 	pkt->x[WINDOW_X_FLOW] = (uintptr_t)f;
 	pkt->x[WINDOW_X_SERIAL] = f->serial;
 	pkt->x[WINDOW_X_MARKED] = ce;
+	if (w->sack)
+		window_sack_blocks(f, f->latest, pkt);
 	pkt->via = NULL;
 	pkt->next = NULL;
 	*wh->acks.tail = pkt;
@@ -177,12 +112,13 @@ static void window_rx_data(struct sim *sim, struct window_flow *f, struct sim_pk
 		window_of(sim)->counts.duplicates++;
 	} else if (from <= f->rcv_nxt) {
 		f->rcv_nxt = to;
-		in_order = !f->num_ranges;
-		window_consume(f);
+		in_order = !f->in.num;
+		f->rcv_nxt = window_ranges_drop(&f->in, f->rcv_nxt);
 		window_deliver(sim, f, pkt);
-	} else if (window_keep(f, from, to)) {
+	} else if (window_ranges_add(&f->in, from, to)) {
 		window_of(sim)->counts.duplicates++;
 	}
+	f->latest = from;
 	if (in_order && window_delay_ack(sim, f))
 		sim_pkt_free(sim, pkt);
 	else
@@ -201,6 +137,8 @@ void window_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
 	} else if (pkt->type == WINDOW_DATA) {
 		window_rx_data(sim, f, pkt);
 	} else {
+		if (window_of(sim)->sack)
+			window_sack_take(f, pkt);
 		sim_pkt_free(sim, pkt);
 		window_ack(sim, f, seq, marked);
 	}

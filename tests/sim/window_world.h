@@ -29,6 +29,8 @@ struct world {
 };
 
 static struct world world;
+/* Runs of TCP find losses as in window_sack.c. */
+static bool world_sack;
 
 static void world_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
 {
@@ -59,6 +61,8 @@ static inline void world_cfg(struct sim_config *cfg,
 	/* One stream each way, which a test can look at. */
 	if (transport != &sim_pias)
 		cfg->option[WINDOW_STREAMS] = 1;
+	if (transport == &sim_tcp)
+		cfg->option[WINDOW_SACK] = world_sack;
 }
 
 /** world_neck() - two racks of @hosts joined by one link of 1 Gbit/s */
