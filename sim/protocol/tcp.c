@@ -9,9 +9,9 @@
  * and its response comes back on it.
  *
  * Congestion control is NewReno, loss recovery without SACK unless it is set
- * (window_sack.c); window.h lists the RFCs and what the model leaves out. What sets it apart from Linux as
- * measured there: NewReno instead of Cubic, no SACK, no RACK, no segmentation
- * offload, no CPU time.
+ * (window_loss.c); window.h lists the RFCs and what the model leaves out. What
+ * sets it apart from Linux as measured there: NewReno instead of Cubic, no SACK,
+ * no RACK, no segmentation offload, no CPU time.
  *
  * Parameters: initial window 10 (RFC 6928); least time-out 10 ms, as in DCTCP's
  * own evaluation (SIGCOMM'10) and a data centre (Linux has 200 ms, but with

@@ -185,6 +185,8 @@ struct window_ranges {
  * @pass_mark, @pass_at: @snd_max and the time, ps, when what is lost began to be sent again.
  * @rexmit_at: the segment that is to be sent again with @rexmit, if acks speak of bytes.
  * @probed: the last segment was sent again as a probe, and no ack has come since.
+ * @overtaken: something that was sent again has come, and something that was sent again
+ *	before it has not.
  * @timed_out: this recovery began with a time-out.
  * @rcv_nxt: at the receiver, the next byte that it lacks.
  * @in: at the receiver, bytes that came beyond @rcv_nxt.
@@ -381,16 +383,12 @@ u64 window_ranges_drop(struct window_ranges *r, u64 before);
 void window_sack_blocks(const struct window_flow *f, u64 latest, struct sim_pkt *pkt);
 /** window_sack_take() - note at the sender what the ack @pkt says */
 void window_sack_take(struct window_flow *f, const struct sim_pkt *pkt);
-/** window_sack_ack() - window_ack(), with what window_sack_take() has noted */
-void window_sack_ack(struct sim *sim, struct window_flow *f, u64 ack);
+/** window_sack_highest() - return the end of what acks have spoken of, or @f->snd_una */
+u64 window_sack_highest(const struct window_flow *f);
 /** window_sack_pipe() - return the bytes that are under way and not known to be lost */
 u64 window_sack_pipe(const struct window_flow *f);
 /** window_sack_hole() - find the next lost bytes, [@from, @to); false: there are none */
 bool window_sack_hole(const struct window_flow *f, u64 *from, u64 *to);
-/** window_sack_patience() - return the time, ps, until a probe or the time-out */
-u64 window_sack_patience(const struct window *w, const struct window_flow *f);
-/** window_sack_timeout() - that time is over */
-void window_sack_timeout(struct sim *sim, struct window_flow *f);
 
 /* ---- window_loss.c ---- */
 
@@ -402,16 +400,6 @@ void window_ack(struct sim *sim, struct window_flow *f, u64 ack, bool ce);
 void window_arm(struct sim *sim, struct window_flow *f);
 /** window_timer() - the event function of @f->timer */
 void window_timer(struct sim *sim, struct sim_event *ev);
-/** window_set_deadline() - start the time until a probe or a time-out anew */
-void window_set_deadline(struct sim *sim, struct window_flow *f);
-/** window_half_flight() - return half of what is under way, two segments at least */
-u64 window_half_flight(const struct window *w, const struct window_flow *f);
-/** window_was_limiting() - was it the window that kept back more than @flight bytes? */
-bool window_was_limiting(const struct window *w, const struct window_flow *f, u64 flight);
-/** window_grow() - let the window grow by an ack of @acked bytes */
-void window_grow(const struct window *w, struct window_flow *f, u64 acked);
-/** window_measured() - end the measurement of a round trip if @ack is what it waits for */
-void window_measured(struct sim *sim, struct window_flow *f, u64 ack);
 /** window_usable() - return the number of bytes that may be under way */
 u64 window_usable(const struct window *w, const struct window_flow *f);
 

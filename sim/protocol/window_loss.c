@@ -5,6 +5,13 @@
  * time-out means that everything is lost and the stream starts over from one
  * segment. See window.h for the RFCs.
  *
+ * With setting "sack" losses are found as Linux does (RACK and tail loss
+ * probes, RFC 8985): what was sent before something that has come is lost, all
+ * that is lost is sent again as the window allows, and once more if something
+ * that was sent after it has come. Silence for two round trips sends the last
+ * segment again as a probe, so that a lost tail needs no time-out. Left out:
+ * reordering, F-RTO, undoing, and rate halving: the window is halved at once.
+ *
  * The sender never sends from here. It only moves the edges of what may be
  * sent and wakes the NIC, which pulls when it is free.
  */
@@ -20,9 +27,23 @@ u64 window_usable(const struct window *w, const struct window_flow *f)
 	return usable < w->max ? usable : w->max;
 }
 
+/* Time that a probe waits beside two round trips, ps; Linux' least wait. */
+#define PROBE_WAIT (2 * SIM_MS)
+
 /* ---- the time-out ---- */
 
-void window_set_deadline(struct sim *sim, struct window_flow *f)
+/* Returns the time, ps, until a probe or, else, the time-out. */
+static u64 window_sack_patience(const struct window *w, const struct window_flow *f)
+{
+	u64 rto = f->rto << f->backoff, probe;
+
+	if (f->recovering || f->probed || f->backoff || !f->srtt)
+		return rto;
+	probe = 2 * f->srtt + (f->snd_max - f->snd_una <= w->mss ? w->rto_min : PROBE_WAIT);
+	return probe < rto ? probe : rto;
+}
+
+static void window_set_deadline(struct sim *sim, struct window_flow *f)
 {
 	const struct window *w = window_of(sim);
 
@@ -42,7 +63,7 @@ void window_arm(struct sim *sim, struct window_flow *f)
 		window_set_deadline(sim, f);
 }
 
-u64 window_half_flight(const struct window *w, const struct window_flow *f)
+static u64 window_half_flight(const struct window *w, const struct window_flow *f)
 {
 	u64 half = (f->snd_max - f->snd_una) / 2;
 
@@ -70,6 +91,58 @@ static void window_timeout(struct sim *sim, struct window_flow *f)
 	f->timed_seq = 0;
 	f->snd_nxt = f->snd_una;
 	f->cursor = f->head;
+	window_set_deadline(sim, f);
+	window_wake(sim, f);
+}
+
+/* ---- losses as Linux finds them ---- */
+
+/* Begins to send again all that is lost, the first segment whatever the window says. */
+static void window_pass(struct sim *sim, struct window_flow *f)
+{
+	const struct window *w = window_of(sim);
+	u64 from, to;
+
+	f->overtaken = false;
+	f->high_rxt = f->snd_una;
+	f->pass_mark = f->snd_max;
+	f->pass_at = sim->now;
+	if (window_sack_hole(f, &from, &to)) {
+		f->rexmit = true;
+		f->rexmit_at = from;
+		f->high_rxt = from + (to - from < w->mss ? to - from : w->mss);
+	}
+	window_set_deadline(sim, f);
+}
+
+/* The patience of window_sack_patience() is over: probes or gives up. */
+static void window_sack_timeout(struct sim *sim, struct window_flow *f)
+{
+	struct window *w = window_of(sim);
+
+	if (!f->recovering && !f->probed && !f->backoff && f->srtt) {
+		u64 flight = f->snd_max - f->snd_una;
+
+		/* A new segment would do, too; the last one always can be sent. */
+		w->counts.probes++;
+		f->probed = true;
+		f->rexmit = true;
+		f->rexmit_at = f->snd_max - (flight < w->mss ? flight : w->mss);
+	} else {
+		w->counts.timeouts++;
+		if (!f->backoff)
+			f->ssthresh = window_half_flight(w, f);
+		if (f->backoff < WINDOW_MAX_BACKOFF)
+			f->backoff++;
+		f->cwnd = w->mss;
+		f->ca_bytes = 0;
+		f->recover = f->snd_max;
+		f->recovering = true;
+		f->timed_out = true;
+		f->lost_to = f->snd_max;
+		f->timed_seq = 0;
+		window_pass(sim, f);
+	}
 	window_set_deadline(sim, f);
 	window_wake(sim, f);
 }
@@ -107,7 +180,7 @@ static void window_measure(struct window *w, struct window_flow *f, u64 rtt)
 		f->rto = w->rto_min;
 }
 
-void window_measured(struct sim *sim, struct window_flow *f, u64 ack)
+static void window_measured(struct sim *sim, struct window_flow *f, u64 ack)
 {
 	if (!f->timed_seq || ack < f->timed_seq)
 		return;
@@ -119,14 +192,15 @@ void window_measured(struct sim *sim, struct window_flow *f, u64 ack)
 
 /* Was it the window that kept the sender from sending more, with @flight bytes under
  * way? */
-bool window_was_limiting(const struct window *w, const struct window_flow *f, u64 flight)
+static bool window_was_limiting(const struct window *w, const struct window_flow *f,
+				u64 flight)
 {
 	if (f->cwnd < f->ssthresh)
 		return 2 * flight >= f->cwnd;
 	return flight + w->mss > f->cwnd;
 }
 
-void window_grow(const struct window *w, struct window_flow *f, u64 acked)
+static void window_grow(const struct window *w, struct window_flow *f, u64 acked)
 {
 	if (f->cwnd < f->ssthresh) {
 		f->cwnd += acked < 2ull * w->mss ? acked : 2ull * w->mss;
@@ -218,6 +292,70 @@ static void window_dup_ack(struct sim *sim, struct window_flow *f)
 	f->partial_seen = false;
 	f->rexmit = true;
 	window_set_deadline(sim, f);
+}
+
+static void window_recover(struct sim *sim, struct window_flow *f)
+{
+	struct window *w = window_of(sim);
+
+	w->counts.fast++;
+	f->ssthresh = window_half_flight(w, f);
+	f->cwnd = f->ssthresh;
+	f->ca_bytes = 0;
+	f->recover = f->snd_max;
+	f->recovering = true;
+	f->timed_out = false;
+	window_pass(sim, f);
+}
+
+/* Takes in an ack during recovery, of @acked bytes. */
+static void window_sack_recovering(struct sim *sim, struct window_flow *f, u64 acked)
+{
+	struct window *w = window_of(sim);
+
+	if (f->snd_una >= f->recover) {
+		f->recovering = false;
+		f->lost_to = f->snd_una;
+		return;
+	}
+	w->counts.partial += acked > 0;
+	if (f->timed_out && acked)
+		window_grow(w, f, acked);
+	/* What was sent later has come, so what was sent again is lost again. */
+	if (window_sack_highest(f) > f->pass_mark)
+		f->overtaken = true;
+	if (f->overtaken && f->high_rxt > f->snd_una && sim->now - f->pass_at > f->srtt)
+		window_pass(sim, f);
+}
+
+static void window_sack_ack(struct sim *sim, struct window_flow *f, u64 ack)
+{
+	struct window *w = window_of(sim);
+	u64 pipe = window_sack_pipe(f), acked = ack - f->snd_una, highest;
+	bool limiting = window_was_limiting(w, f, pipe);
+
+	if (acked) {
+		f->snd_una = ack;
+		if (f->snd_nxt < ack)
+			f->snd_nxt = ack;
+		window_ranges_drop(&f->sacked, ack);
+		window_measured(sim, f, ack);
+		f->backoff = 0;
+		f->probed = false;
+	}
+	highest = window_sack_highest(f);
+	if (highest > f->lost_to)
+		f->lost_to = highest;
+	if (f->recovering)
+		window_sack_recovering(sim, f, acked);
+	else if (f->lost_to > f->snd_una && f->sacked.num)
+		window_recover(sim, f);
+	else if (acked && limiting)
+		window_grow(w, f, acked);
+	if (f->snd_una == f->snd_max)
+		f->deadline = SIM_NEVER;
+	else if (acked)
+		window_set_deadline(sim, f);
 }
 
 void window_ack(struct sim *sim, struct window_flow *f, u64 ack, bool ce)

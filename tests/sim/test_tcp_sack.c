@@ -80,7 +80,8 @@ static void sack__a_lost_tail_is_probed(void **state)
 		assert_int_equal(w->counts.probes, 1);
 		assert_int_equal(w->counts.retransmits, n);
 		/* The ack of one segment alone may be delayed, so the probe waits longer. */
-		assert_true(world.done[1] - 5 * SIM_MS < (n > 1 ? 5 : 205) * SIM_MS);
+		assert_true(world.done[1] - 5 * SIM_MS <
+			    (n > 1 ? 5 : 205) * SIM_MS);
 		world_end();
 	}
 }
