@@ -163,7 +163,9 @@ def test_incast__real_packets_beside_the_simulator(tmp_path: Path) -> None:
         assert one["count"] % one["cell"]["senders"] == 0
         assert one["lab"]["p99"] is None and one["counts"] == (not one["doubts"])
         # Responses came through the client's port, and some met there.
-        assert one["facts"]["peak_queue"] > 0 and one["facts"]["sim_peak_queue"] > 0
+        assert one["facts"]["peak_queue"] > 0
+        # One sender's link is no faster than the client's, so simulated packets do not wait there.
+        assert (one["facts"]["sim_peak_queue"] > 0) == (one["cell"]["senders"] > 1)
         assert one["facts"]["failed"] == 0
     assert "fewer than 1,000 RPCs" in text
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
