@@ -27,11 +27,14 @@ STREAMS = (
 HOST_S = 0.8  # about, to make a host
 
 
-def switched(lab: Lab, steps: Steps, setup: Setup, hosts: int, rate: int) -> Switch:
-    """So many hosts around a switch with links of `rate`."""
+def switched(
+    lab: Lab, steps: Steps, setup: Setup, hosts: int, rate: int,
+    rto_min_ms: int = tcp.SLOW_RTO_MIN_MS,
+) -> Switch:  # fmt: skip
+    """So many hosts around a switch with links of `rate`; `rto_min_ms`: TCP's least timeout."""
     with steps(f"making {hosts} hosts", hosts * HOST_S):
         switch = build_switch(lab, hosts, rate, setup.buffer, Traits(mtu=setup.mtu), uplinks=True)
-        tcp.tune(switch.hosts, rto_min_ms=tcp.SLOW_RTO_MIN_MS)
+        tcp.tune(switch.hosts, rto_min_ms=rto_min_ms)
     return switch
 
 
