@@ -159,12 +159,14 @@ static void homa_rpc_ask_early(struct homa_ctx *ctx, struct homa_rpc *rpc)
  * HOMA_NEVER. */
 u64 homa_rpc_early(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
-	u64 window = homa_early_window(rpc);
-	u32 shift = homa_tick_shift(window);
+	u64 window;
+	u32 shift;
 	u8 ticks;
 
 	if (!rpc->overtaken_to)
 		return HOMA_NEVER;
+	window = homa_early_window(rpc);
+	shift = homa_tick_shift(window);
 	ticks = (u8)((u8)(ctx->now >> shift) - rpc->overtaken_at);
 	if (ticks > window >> shift && HOMA_READ_ONCE(rpc->in.in_order) >=
 					       HOMA_READ_ONCE(rpc->in.low_until))
