@@ -128,6 +128,7 @@ static void window_sack_timeout(struct sim *sim, struct window_flow *f)
 		f->probed = true;
 		f->rexmit = true;
 		f->rexmit_at = f->snd_max - (flight < w->mss ? flight : w->mss);
+		window_set_deadline(sim, f);
 	} else {
 		w->counts.timeouts++;
 		if (!f->backoff)
@@ -143,7 +144,6 @@ static void window_sack_timeout(struct sim *sim, struct window_flow *f)
 		f->timed_seq = 0;
 		window_pass(sim, f);
 	}
-	window_set_deadline(sim, f);
 	window_wake(sim, f);
 }
 
