@@ -174,42 +174,38 @@ static void ideal_slow_fabric__as_simulated(void **state)
 	}
 }
 
-static void ideal_cut_through__as_simulated(void **state)
+/* Across racks with a faster, an equal and a slower fabric, and on one switch. */
+static void passed_on_early(bool cut_through, bool shaped)
 {
 	static const u32 fabric[] = { 40000, 10000, 4000 };
 	struct sim_config cfg;
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < sizeof(fabric) / sizeof(*fabric); i++) {
 		base(&cfg);
-		cfg.cut_through = true;
+		cfg.cut_through = cut_through;
+		cfg.shaped = shaped;
 		cfg.fabric_mbps = fabric[i];
 		sizes(&cfg, 2, 143);
 	}
 	base(&cfg);
-	cfg.cut_through = true;
+	cfg.cut_through = cut_through;
+	cfg.shaped = shaped;
 	cfg.topology = SIM_ONE_SWITCH;
 	sizes(&cfg, 2, 143);
 }
 
+static void ideal_cut_through__as_simulated(void **state)
+{
+	(void)state;
+	passed_on_early(true, false);
+}
+
 static void ideal_shaped__as_simulated(void **state)
 {
-	static const u32 fabric[] = { 40000, 10000, 4000 };
-	struct sim_config cfg;
-	u32 i;
-
 	(void)state;
-	for (i = 0; i < sizeof(fabric) / sizeof(*fabric); i++) {
-		base(&cfg);
-		cfg.shaped = true;
-		cfg.fabric_mbps = fabric[i];
-		sizes(&cfg, 2, 143);
-	}
-	base(&cfg);
-	cfg.shaped = true;
-	cfg.topology = SIM_ONE_SWITCH;
-	sizes(&cfg, 2, 143);
+	passed_on_early(false, true);
+	passed_on_early(true, true);
 }
 
 static void ideal_failed_link__is_no_excuse(void **state)
