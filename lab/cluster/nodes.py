@@ -21,9 +21,8 @@ from lab.paths import homa_bench
 
 PORT = 4000
 TIMEOUT_S = 120.0
-STREAMS = (
-    32  # of TCP from a host to each other: four ports of clients by eight of servers in ATC'21
-)
+# Streams of TCP from a host to each other: in ATC'21 four ports of clients by eight of servers.
+STREAMS = 32
 HOST_S = 0.8  # about, to make a host
 
 

@@ -200,6 +200,7 @@ def _ports(switch: Switch) -> dict[str, float]:
     ports = switch.counters()
     return {
         "drops": float(sum(port.drops for port in ports)),
+        "uplink_drops": float(switch.uplink_drops()),
         "peak_queue": float(max((port.peak_backlog or 0) for port in ports)),
     }
 

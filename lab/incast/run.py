@@ -153,6 +153,7 @@ def _cell(
         **lateness.facts_of([client]),
         "failed": float(client.failed),
         "drops": float(port.drops),
+        "uplink_drops": float(switch.uplink_drops()),
         "peak_queue": float(port.peak_backlog or 0),
         "retransmits": float(sum((data or {}).get("retransmits") or 0 for data in found)),
         **_sim_facts(sim),
