@@ -188,6 +188,17 @@ class Namespace:
             process.stop(signal.SIGKILL)
 
 
+def own_namespaces() -> set[int]:
+    """The inodes of the network namespaces that this process has made with Net and that are still there."""
+    found = set()
+    for path in Path("/run/netns").glob(f"{PREFIX}{os.getpid()}-*"):
+        try:
+            found.add(path.stat().st_ino)
+        except OSError:
+            continue  # it has just been removed
+    return found
+
+
 class Net:
     """Namespaces that live as long as the `with` block."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import goprograms
 import pytest
 import test_calls
-from netns import Process, eventually
+from netns import Process, eventually, own_namespaces
 from ways import PATIENCE, PROGRAMS, SUPERVISOR, Side, opened, port, two_sides
 
 SERVER = PROGRAMS / "tcp_static_server"
@@ -44,15 +44,19 @@ def goecho(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def supervisors(number: int) -> list[int]:
-    """Supervisors of programs with this port in their arguments."""
+    """Supervisors of programs of this test run with this port in their arguments. Other runs, at the same
+    time, use the same ports in namespaces of their own."""
     found = []
+    port_word = re.compile(rf"(?<!\d){number}(?!\d)".encode())
+    namespaces = own_namespaces()
     for entry in Path("/proc").iterdir():
         try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
+            words = (entry / "cmdline").read_bytes()
             ours = os.readlink(entry / "exe") == str(SUPERVISOR)
+            ours = ours and (entry / "ns" / "net").stat().st_ino in namespaces
         except (OSError, ValueError):
             continue
-        if ours and any(str(number).encode() in word for word in words):
+        if ours and port_word.search(words):
             found.append(int(entry.name))
     return found
 
