@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -27,7 +28,8 @@ pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 RATE = 500_000  # bytes a second: 4 Mbit/s
 BURST = 16384
-BUFFER = 65536
+USUAL_SHIFT = 16
+BUFFER = 1 << USUAL_SHIFT
 CONFIG = """
 [protocol]
 timeout_us = 20000000
@@ -45,6 +47,10 @@ connect = [5000, 5000]
 send = "4 Mbit/s"
 [[tcp_rule]]
 connect = [5001, 5001]
+receive = "4 Mbit/s"
+[[tcp_rule]]
+connect = [6020, 6020]
+listen = [6020, 6020]
 receive = "4 Mbit/s"
 [[tcp_rule]]
 connect = [5002, 5010]
@@ -307,6 +313,32 @@ def test_receive__by_the_window(hosts: tuple[Host, Host]) -> None:
 
         eventually(pump, 60)
         assert got <= RATE * (time.monotonic() - begun) + BURST + len(opened) * BUFFER
+
+
+def test_receive__a_limit_lets_no_buffer_grow_that_it_holds(hosts: tuple[Host, Host]) -> None:
+    """The peer's answer to the SYN is late, so that an application takes much within a round trip."""
+    peer = hosts[1].homad
+    with attached(hosts[0]) as streams, attached(hosts[1]) as source:
+        with inside(hosts[1]), closing(bound("0.0.0.0", 6020)) as listener:
+            assert listen_with(source.client, [listener.fileno()]).error == 0
+        peer.send_signal(signal.SIGSTOP)
+        later = threading.Timer(0.3, peer.send_signal, [signal.SIGCONT])
+        later.start()
+        stream = connecting(streams, hosts[1], 6020)[0][0]
+        later.join()
+        sending = next(one for kind, _, one, _ in source.wait(20) if kind == ACCEPTED and one)
+        got = 0
+
+        def pump() -> bool:
+            nonlocal got
+            sending.write(bytes(BUFFER))
+            got += len(stream.take())
+            source.poll()
+            streams.wait(0.002)
+            return got > 400_000
+
+        eventually(pump, 60)
+        assert stream.map(16)[0] <= USUAL_SHIFT
 
 
 def test_limits__of_one_user_are_not_anothers(hosts: tuple[Host, Host]) -> None:

@@ -290,6 +290,10 @@ u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream,
 	lock(limit);
 	some = within(t, &limit->receive, bytes);
 	unlock(limit);
+	/* The limit holds the peer back here, not the window. So the buffer need not grow, and it
+	 * must not: what peers may send beyond the limit is what fits into it. */
+	if (some < homa_min_u32(bytes, TURN_BYTES))
+		stream->rx_taken = 0;
 	if (some < bytes)
 		hold(t, stream);
 	return some;
