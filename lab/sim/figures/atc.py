@@ -71,6 +71,9 @@ def atc(protocol: str, workload: str, options: Options, part: float = 1.0, **mor
         own = {"preset": "linux"}
     elif protocol == "dctcp":
         own = {"ecn": f"{setup['ecn_kb']}kb"}
+    elif protocol == "tcp":
+        # As Linux finds losses. Messages take connections at random, as in the paper's benchmark.
+        own = {"set": {"sack": 1}}
     return merge(base, own, dict(more))
 
 
