@@ -183,6 +183,10 @@ int tas_set(struct tas_engine *engine, const char *name, u64 value);
 /** tas_add_spare() - the host hands in memory for one connection, aligned to 64 bytes */
 void tas_add_spare(struct tas_engine *engine, struct tas_conn *conn);
 
+/** tas_take_spare() - the host takes memory for one connection back that is not in use; NULL: all
+ *  is in use */
+struct tas_conn *tas_take_spare(struct tas_engine *engine);
+
 /**
  * tas_add_ended() - the host hands in memory for one connection in TIME_WAIT
  *

@@ -159,14 +159,11 @@ static void add(struct tas_engine *engine, struct tas_conn *conn)
 
 struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 {
-	struct homa_list *node = homa_list_pop(&engine->spare);
-	struct tas_conn *conn;
+	struct tas_conn *conn = tas_take_spare(engine);
 	u32 i;
 
-	if (!node)
+	if (!conn)
 		return NULL;
-	engine->num_spare--;
-	conn = tas_conn_at(node);
 	memset(conn, 0, sizeof(*conn));
 	conn->f.pair = *pair;
 	homa_list_init(&conn->f.tx);
@@ -261,4 +258,14 @@ void tas_add_spare(struct tas_engine *engine, struct tas_conn *conn)
 	homa_list_init(&conn->f.hash);
 	homa_list_add_head(&engine->spare, &conn->f.hash);
 	engine->num_spare++;
+}
+
+struct tas_conn *tas_take_spare(struct tas_engine *engine)
+{
+	struct homa_list *node = homa_list_pop(&engine->spare);
+
+	if (!node)
+		return NULL;
+	engine->num_spare--;
+	return tas_conn_at(node);
 }

@@ -145,26 +145,41 @@ void homad_tcp_drop(struct homad_thread *t, struct homad_tcp *tcp)
 	__atomic_store_n(&tcp->thread, NULL, __ATOMIC_RELEASE);
 }
 
+/* Takes memory for a connection that the other engine of the instance has and does not use; false:
+ * it has no more of that than @engine. */
+static bool take_spare(struct tas_engine *engine, struct tas_engine *other)
+{
+	if (other->num_spare <= engine->num_spare + 1)
+		return false;
+	tas_add_spare(engine, tas_take_spare(other));
+	return true;
+}
+
 void homad_tcp_refill(struct homad_tcp *tcp, struct tas_engine *engine)
 {
+	struct tas_engine *other =
+		engine == &tcp->local ? &tcp->engine : &tcp->local;
 	struct homa_segment *segment;
 	struct homad_stream *stream;
 	struct tas_ended *ended;
 
 	while (unlikely(engine->num_spare < SPARES)) {
 		stream = homa_slab_get(&tcp->conns);
-		if (!stream) {
+		if (stream) {
+			tas_add_spare(engine, &stream->conn);
+		} else if (!take_spare(engine, other)) {
 			/* Connections that are closed and wait only for their peers to
 			 * close make room. */
-			if (engine->num_spare < FEW_SPARES)
-				tas_drop_orphan(engine);
+			if (engine->num_spare < FEW_SPARES &&
+			    !tas_drop_orphan(engine))
+				tas_drop_orphan(other);
 			break;
 		}
-		tas_add_spare(engine, &stream->conn);
 	}
 	/* When there is no more, those longest in TIME_WAIT make room. */
 	if (unlikely(homa_list_empty(&engine->spare_ended))) {
 		ended = homa_slab_get(&tcp->ended);
+		ended = ended ? ended : tas_take_ended(other);
 		if (ended)
 			tas_add_ended(engine, ended);
 	}
