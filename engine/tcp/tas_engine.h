@@ -42,6 +42,7 @@
  * @shared_half: points to memory of the host in which the engine counts half-open connections
  *	of all listeners of one owner; NULL: the owner has this listener alone. See
  *	tas_engine.half_most.
+ * @shared_ready: the same for the connections in @ready and tas_engine.ready_most.
  * @places: points to the number of connections that the host has memory for now, which the
  *	host writes; NULL: any number. While it is 0, payload for connections that are not
  *	accepted is dropped, and the peer sends it again.
@@ -62,7 +63,7 @@ struct tas_listener {
 	u32 num_ready;
 	u32 num_half;
 	u32 rx_max;
-	u32 *shared_half;
+	u32 *shared_half, *shared_ready;
 	const u32 *places;
 	void *host;
 };
@@ -115,6 +116,10 @@ struct tas_limit {
  * @half_most: most half-open connections of all listeners; one owner gets at most as many as
  *	are left to all others. 0: there is no limit. The host writes it.
  * @num_half: number of half-open connections of all listeners.
+ * @ready_most: most connections in tas_listener.ready of all listeners, shared in the same way.
+ *	They may be there for as long as their owners like. 0: there is no limit. The host writes
+ *	it.
+ * @num_ready: number of connections in tas_listener.ready of all listeners.
  * @orphans: closed connections that have nothing to send but a FIN, or wait for the peer's
  *	FIN; those that wait for longest stand first.
  * @tx: connections that may have something to send, in the order of their turns.
@@ -156,6 +161,7 @@ struct tas_engine {
 	struct homa_list spare_ended;
 	u32 num_spare_ended;
 	u32 half_most, num_half;
+	u32 ready_most, num_ready;
 	struct homa_list orphans;
 	struct homa_list tx;
 	struct homa_list events;

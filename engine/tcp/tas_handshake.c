@@ -128,6 +128,24 @@ void tas_syn_sent_rx(struct tas_engine *engine, struct tas_conn *conn,
 	tas_tell(engine, conn, TAS_EV_OPEN | TAS_EV_WRITABLE);
 }
 
+/* Does one owner have more of @all, of which there may be @most, than are left to all others
+ * (Choudhury and Hahne, 1998)? @taken: what he has. */
+static bool has_most(u32 taken, u32 all, u32 most)
+{
+	return most && (all >= most || taken >= most - all);
+}
+
+/* Has @listener room for one more connection that waits for tas_accept()? */
+static bool has_room(const struct tas_engine *engine,
+		     const struct tas_listener *listener)
+{
+	u32 taken = listener->shared_ready ? *listener->shared_ready :
+					     listener->num_ready;
+
+	return listener->num_ready <= listener->backlog &&
+	       !has_most(taken, engine->num_ready, engine->ready_most);
+}
+
 void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg)
 {
@@ -141,12 +159,12 @@ void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
 	}
 	/* While the listener has no room our SYN-ACK is sent again, and the peer answers
 	 * again. */
-	if (listener->num_ready > listener->backlog)
+	if (!has_room(engine, listener))
 		return;
 	engine->metrics.opened_passive++;
 	established(engine, conn, seg);
 	tas_half(engine, listener, false);
-	listener->num_ready++;
+	tas_ready(engine, listener, true);
 	homa_list_del(&conn->pending);
 	homa_list_add_tail(&listener->ready, &conn->pending);
 	if (listener->places)
@@ -171,8 +189,7 @@ void tas_begin_passive(struct tas_engine *engine, struct tas_listener *listener,
 		conn->f.flags |= TAS_F_ECN;
 }
 
-/* May @listener have one more half-open connection? One owner gets as many as are left
- * to all others (Choudhury and Hahne, 1998). */
+/* May @listener have one more half-open connection? */
 static bool has_share(struct tas_engine *engine,
 		      const struct tas_listener *listener)
 {
@@ -181,8 +198,7 @@ static bool has_share(struct tas_engine *engine,
 
 	if (listener->num_half >= homa_max_u32(listener->backlog, 1))
 		return false;
-	if (!engine->half_most || (engine->num_half < engine->half_most &&
-				   taken < engine->half_most - engine->num_half))
+	if (!has_most(taken, engine->num_half, engine->half_most))
 		return true;
 	engine->metrics.half_open_shared++;
 	return false;
@@ -194,7 +210,7 @@ static void syn_in(struct tas_engine *engine, struct tas_listener *listener,
 	u32 cookies = engine->params.syn_cookies;
 	struct tas_conn *conn = NULL;
 
-	if (listener->num_ready > listener->backlog) {
+	if (!has_room(engine, listener)) {
 		engine->metrics.syn_drops++;
 		return;
 	}
@@ -228,7 +244,7 @@ static void cookie_in(struct tas_engine *engine, struct tas_listener *listener,
 		return;
 	}
 	/* If the listener has no room, the peer will send again. */
-	if (listener->num_ready > listener->backlog)
+	if (!has_room(engine, listener))
 		return;
 	conn = tas_new(engine, pair);
 	if (!conn)
@@ -281,7 +297,7 @@ struct tas_conn *tas_accept(struct tas_engine *engine,
 void tas_accept_first(struct tas_engine *engine, struct tas_conn *conn)
 {
 	homa_list_del(&conn->pending);
-	conn->listener->num_ready--;
+	tas_ready(engine, conn->listener, false);
 	conn->listener = NULL;
 	conn->f.flags &= ~(u32)TAS_F_WAITS;
 	tas_tell(engine, conn,

@@ -215,6 +215,17 @@ static inline void tas_half(struct tas_engine *engine,
 	if (listener->shared_half)
 		*listener->shared_half += change;
 }
+/* Counts one open connection of @listener that waits for tas_accept() more, or one less. */
+static inline void tas_ready(struct tas_engine *engine,
+			     struct tas_listener *listener, bool more)
+{
+	u32 change = more ? 1 : -1u;
+
+	listener->num_ready += change;
+	engine->num_ready += change;
+	if (listener->shared_ready)
+		*listener->shared_ready += change;
+}
 /* Takes a segment of no connection at the port of @listener. */
 void tas_listener_rx(struct tas_engine *engine, struct tas_listener *listener,
 		     const struct tas_pair *pair, const struct tas_segment *seg);

@@ -202,17 +202,18 @@ void tas_refuse(struct tas_engine *engine)
 }
 
 /* Resets the connections of a listener that ends. The listener itself is the host's again. */
-static void refuse_all(struct tas_engine *engine, struct homa_list *list)
+static void refuse_all(struct tas_engine *engine, struct tas_listener *listener)
 {
 	struct homa_list *node;
 
-	while ((node = homa_list_pop(list))) {
+	while ((node = homa_list_pop(&listener->ready))) {
 		struct tas_conn *conn =
 			homa_container_of(node, struct tas_conn, pending);
 
+		tas_ready(engine, listener, false);
+		tas_ready(engine, &engine->refused, true);
 		conn->listener = &engine->refused;
 		conn->f.flags |= TAS_F_WAITS;
-		engine->refused.num_ready++;
 		homa_list_add_tail(&engine->refused.ready, node);
 	}
 	tas_refuse(engine);
@@ -235,5 +236,5 @@ void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener)
 	homa_list_del(&listener->node);
 	homa_list_del(&listener->news);
 	forget_all(engine, &listener->half);
-	refuse_all(engine, &listener->ready);
+	refuse_all(engine, listener);
 }

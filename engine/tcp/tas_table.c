@@ -219,7 +219,7 @@ void tas_gone(struct tas_engine *engine, struct tas_conn *conn)
 		if (half)
 			tas_half(engine, listener, false);
 		else
-			listener->num_ready--;
+			tas_ready(engine, listener, false);
 		conn->listener = NULL;
 		reuse(engine, conn);
 	} else if (conn->f.flags & TAS_F_CLOSED) {

@@ -209,6 +209,65 @@ static void opening__a_share_of_the_half_open(void **state)
 	bench_free(b);
 }
 
+static void opened_from(struct bench *b, u16 port)
+{
+	b->pair.remote_port = port;
+	in(b,
+	   (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 1000 });
+	/* A listener without room does not answer. */
+	if (!sent(b))
+		return;
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = b->seg.seq + 1,
+				    .window = 1000 });
+}
+
+/* The same for open connections that nobody has accepted, for as long as that is so. */
+static void opening__a_share_of_those_that_wait(void **state)
+{
+	struct bench *b = bench_new(1500);
+	struct tas_listener two;
+	struct tas_conn *conn;
+	u32 one = 0, other = 0, i;
+
+	(void)state;
+	b->engine.ready_most = 40;
+	listen_at(b, 100);
+	b->listener.shared_ready = &one;
+	two = (struct tas_listener){ .port = 81,
+				     .rx_shift = 16,
+				     .rx_max = 65536,
+				     .backlog = 100,
+				     .shared_ready = &one };
+	assert_int_equal(tas_listen(&b->engine, &two), 0);
+	for (i = 0; i < 60; i++) {
+		b->pair.local_port = (u16)(80 + i % 2);
+		opened_from(b, (u16)(3000 + i));
+	}
+	assert_int_equal(one, 20);
+	assert_int_equal(b->listener.num_ready, 10);
+	assert_int_equal(two.num_ready, 10);
+	conn = tas_accept(&b->engine, &two);
+	assert_non_null(conn);
+	assert_int_equal(one, 19);
+	tas_abort(&b->engine, conn);
+	assert_int_equal(drain(b), 1);
+	assert_int_equal(b->engine.num_ready, 19);
+	two.shared_ready = &other;
+	for (i = 0; i < 5; i++)
+		opened_from(b, (u16)(4000 + i));
+	assert_int_equal(other, 5);
+	two.shared_ready = &one;
+	one += other;
+	tas_unlisten(&b->engine, &two);
+	tas_unlisten(&b->engine, &b->listener);
+	assert_int_equal(one, 0);
+	drain(b);
+	assert_int_equal(b->engine.num_ready, 0);
+	bench_free(b);
+}
+
 /* Listeners that share a port get about as many connections each, and none of what one of them
  * leaves: that is reset. */
 static void opening__listeners_share_a_port(void **state)
@@ -384,6 +443,7 @@ int main(void)
 		CASE(refused_beside_a_stranger),
 		CASE(connections_spread),
 		CASE(a_share_of_the_half_open),
+		CASE(a_share_of_those_that_wait),
 		CASE(listeners_share_a_port),
 		CASE(ports_that_follow_each_other),
 		CASE(listener_ends_in_a_handshake),

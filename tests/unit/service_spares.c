@@ -5,11 +5,11 @@
  */
 #include "streams_bed.h"
 
-#define ALL 256u /* connections of the bed's instance */
+#define LISTENERS 32u
 
 /* Opens connections by @engine until it has no memory for more; returns how many. */
 static u32 open_all(struct bed *bed, struct tas_engine *engine,
-		    struct tas_conn *conns[ALL])
+		    struct tas_conn *conns[CONNECTIONS])
 {
 	struct homad_tcp *tcp = bed->t->tcp;
 	struct tas_pair pair = { .remote_port = PORT };
@@ -22,14 +22,15 @@ static u32 open_all(struct bed *bed, struct tas_engine *engine,
 	for (;; n++) {
 		homad_tcp_refill(tcp, engine);
 		pair.local_port = (u16)(5000 + n);
-		if (n == ALL || tas_connect(engine, &pair, HOMAD_STREAM_SHIFT,
-					    1u << HOMAD_STREAM_SHIFT, &conns[n]))
+		if (n == CONNECTIONS ||
+		    tas_connect(engine, &pair, HOMAD_STREAM_SHIFT,
+				1u << HOMAD_STREAM_SHIFT, &conns[n]))
 			return n;
 	}
 }
 
 static void close_all(struct bed *bed, struct tas_engine *engine,
-		      struct tas_conn *conns[ALL], u32 num)
+		      struct tas_conn *conns[CONNECTIONS], u32 num)
 {
 	while (num--)
 		tas_abort(engine, conns[num]);
@@ -40,7 +41,7 @@ static void close_all(struct bed *bed, struct tas_engine *engine,
 static void spares__of_the_other_engine(void **state)
 {
 	struct bed *bed = bed_new();
-	struct tas_conn *conns[ALL];
+	struct tas_conn *conns[CONNECTIONS];
 	struct homad_tcp *tcp;
 	u32 i, num;
 
@@ -51,7 +52,7 @@ static void spares__of_the_other_engine(void **state)
 		struct tas_engine *engine = i % 2 ? &tcp->engine : &tcp->local;
 
 		num = open_all(bed, engine, conns);
-		assert_in_range(num, ALL - 64, ALL);
+		assert_in_range(num, CONNECTIONS - 64, CONNECTIONS);
 		close_all(bed, engine, conns, num);
 	}
 	end_all(bed);
@@ -61,7 +62,7 @@ static void spares__of_the_other_engine(void **state)
 static void spares__of_orphans_of_the_other_engine(void **state)
 {
 	struct bed *bed = bed_new();
-	struct tas_conn *conns[ALL];
+	struct tas_conn *conns[CONNECTIONS];
 	struct homad_tcp *tcp;
 	u32 i, num;
 
@@ -95,10 +96,72 @@ static void spares__of_connections_that_have_ended(void **state)
 	tcp = bed->t->tcp;
 	while ((ended = homa_slab_get(&tcp->ended)))
 		tas_add_ended(&tcp->local, ended);
-	for (i = 0; i < ALL; i++) {
+	for (i = 0; i < CONNECTIONS; i++) {
 		homad_tcp_refill(tcp, &tcp->engine);
 		assert_non_null(tas_take_ended(&tcp->engine));
 	}
+	end_all(bed);
+}
+
+/* ---- connections that nobody has accepted ---- */
+
+static void arrive(struct bed *bed, const struct tas_pair *pair, u32 seq,
+		   u32 ack, u16 flags)
+{
+	struct tas_segment seg = {
+		.seq = seq, .ack = ack, .flags = flags, .window = 60000
+	};
+	struct homad_tcp *tcp = bed->t->tcp;
+	struct tas_copy copy;
+
+	homad_now(bed->t);
+	homad_tcp_round(bed->t);
+	homad_tcp_refill(tcp, &tcp->engine);
+	tas_rx(&tcp->engine, pair, &seg, 0, &copy);
+}
+
+/* A peer of another host connects. */
+static void call(struct bed *bed, u16 to, u16 from)
+{
+	struct tas_pair pair = { .local_port = to, .remote_port = from };
+	struct tas_segment seg = { 0 };
+	struct tas_out out;
+
+	memcpy(pair.local, here, sizeof(here));
+	memcpy(pair.remote, here, sizeof(here));
+	pair.remote[12] = 10;
+	arrive(bed, &pair, 0, 0, TAS_SYN);
+	while (tas_next_out(&bed->t->tcp->engine, &out))
+		assert_int_equal(tas_decode(&seg, out.header, out.header_length),
+				 0);
+	if (seg.flags == (TAS_SYN | TAS_ACK))
+		arrive(bed, &pair, 1, seg.seq + 1, TAS_ACK);
+	homad_listeners_accept(bed->t);
+}
+
+/* A program that takes no more connections listens at many ports, and peers connect to all of
+ * them. Others open connections as before. */
+static void spares__beside_connections_that_nobody_accepts(void **state)
+{
+	struct homad_tcp_listener listeners[LISTENERS];
+	struct bed *bed = bed_new();
+	struct tas_conn *conns[CONNECTIONS];
+	struct program *p;
+	u32 i;
+
+	(void)state;
+	p = program(bed);
+	take_memory(&p->s, true);
+	for (i = 0; i < LISTENERS; i++)
+		assert_int_equal(listen_at(bed, p, &listeners[i],
+					   (u16)(PORT + i), false),
+				 0);
+	for (i = 0; i < 2 * CONNECTIONS; i++)
+		call(bed, (u16)(PORT + i % LISTENERS), (u16)(5000 + i));
+	assert_true(listeners[0].l.num_ready > 0);
+	assert_in_range(open_all(bed, &bed->t->tcp->engine, conns),
+			CONNECTIONS / 2, CONNECTIONS);
+	end(bed, p);
 	end_all(bed);
 }
 
@@ -108,6 +171,7 @@ int main(void)
 		cmocka_unit_test(spares__of_the_other_engine),
 		cmocka_unit_test(spares__of_orphans_of_the_other_engine),
 		cmocka_unit_test(spares__of_connections_that_have_ended),
+		cmocka_unit_test(spares__beside_connections_that_nobody_accepts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

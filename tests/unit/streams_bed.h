@@ -19,6 +19,7 @@
 #define SLOTS 16u
 #define ENTRIES 256u /* of the rings of so few slots */
 #define PORT 80
+#define CONNECTIONS 512u /* of an instance of TCP */
 
 /* ---- an attachment with streams ---- */
 
@@ -52,7 +53,7 @@ static inline void *pages(size_t bytes)
 static inline struct homad_tcp *tcp_new(u32 index)
 {
 	static const struct homad_tcp_seeds seeds;
-	struct homad_tcp *tcp = homad_tcp_new(&seeds, 256, 1500, 0);
+	struct homad_tcp *tcp = homad_tcp_new(&seeds, CONNECTIONS, 1500, 0);
 
 	tcp->index = index;
 	return tcp;

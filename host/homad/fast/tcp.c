@@ -20,6 +20,9 @@
 #define FEW_SPARES 16u
 /* One in this many connections may be half open. */
 #define HALF_OPEN_SHARE 4u
+/* One in this many connections of each engine may wait to be accepted. Nobody is charged for them,
+ * as they have no slot yet. */
+#define READY_SHARE 4u
 /* Most segments that go the engine's slow way in a round. */
 #define EXCEPTIONS 256u
 /* The longest IP packet that stays in this host, bytes. */
@@ -85,6 +88,7 @@ struct homad_tcp *homad_tcp_new(const struct homad_tcp_seeds *seeds, u32 most,
 	for (i = 0; i < HOMAD_LEAVING; i++)
 		homa_list_init(&tcp->leaving[i]);
 	tcp->engine.half_most = most / HALF_OPEN_SHARE;
+	tcp->engine.ready_most = tcp->local.ready_most = most / READY_SHARE;
 	tcp->retry_at = TAS_NEVER;
 	tcp->slow_fd = -1;
 	return tcp;

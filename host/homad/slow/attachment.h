@@ -46,6 +46,8 @@ struct homad_parked;
  *	homad_kept.
  * @half_open: for each instance of TCP, connections to its listeners that are not open yet; the
  *	fast path counts them.
+ * @ready: for each instance of TCP, open connections to its listeners that have no slot yet; the
+ *	fast path counts them.
  * @parked: the first of its descriptors that a thread of the user's closes (struct
  *	homad_parked, closing.c).
  * @num_parked: the number of these descriptors, and one for that thread; atomic.
@@ -73,7 +75,7 @@ struct homad_user {
 	struct homa_list exports;
 	u32 num_exports;
 	u32 kept;
-	u32 half_open[HOMAD_MAX_THREADS];
+	u32 half_open[HOMAD_MAX_THREADS], ready[HOMAD_MAX_THREADS];
 	struct homad_parked *parked;
 	u32 num_parked;
 	bool parks;
