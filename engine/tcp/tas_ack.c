@@ -74,6 +74,22 @@ static void acknowledged(struct tas_engine *engine, struct tas_conn *conn,
 	tas_tell(engine, conn, TAS_EV_WRITABLE);
 }
 
+/* The peer's window has changed, and nothing else. */
+static void window_in(struct tas_engine *engine, struct tas_conn *conn)
+{
+	/* When the application has closed the connection, the time until the next try passes and
+	 * tries count whatever the peer says of its window, or it could keep the connection and its
+	 * memory for ever. */
+	if ((conn->f.flags & TAS_F_CLOSED) &&
+	    conn->deadline[TAS_TIMER_RETRANSMIT] != TAS_NEVER)
+		return;
+	/* A window that has opened is probed soon, if it is too narrow to be used at
+	 * once. */
+	if (!tas_in_flight(conn) && tas_after(conn->f.snd_edge, conn->f.snd_nxt))
+		conn->backoff = 0;
+	tas_rearm(engine, conn);
+}
+
 void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg)
 {
@@ -93,12 +109,9 @@ void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
 				tas_in_flight(conn) && seg->ack == conn->f.snd_una &&
 				!(conn->f.flags & TAS_F_SACK))))
 		tas_loss_dupack(engine, conn, news);
-	/* A window that has opened is probed soon, if it is too narrow to be used at
-	 * once. */
-	if (window && !tas_in_flight(conn) &&
-	    tas_after(conn->f.snd_edge, conn->f.snd_nxt))
-		conn->backoff = 0;
-	if (news || window)
+	if (news)
 		tas_rearm(engine, conn);
+	else if (window)
+		window_in(engine, conn);
 	tas_want(engine, conn);
 }

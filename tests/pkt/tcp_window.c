@@ -2,7 +2,8 @@
 /*
  * A window in a segment is told in units of 2^scale bytes, rounded up. A peer may fill it
  * to its last byte, and none of these bytes may be lost, as the buffer has room for them.
- * Bytes for which it has none are never taken.
+ * Bytes for which it has none are never taken. Nor does a window hold a connection for ever that
+ * nobody has any more.
  */
 #include "tcp_bench.h"
 
@@ -120,12 +121,58 @@ static void window__overrun(void **state)
 	bench_free(b);
 }
 
+static void says(struct bench *b, u16 window)
+{
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = b->conn->iss + 1 + 5000,
+				    .window = window });
+}
+
+/* A peer opens its window by a byte and takes it back, after each segment of ours or, if @often,
+ * all the time; @sent_before: bytes are under way meanwhile. */
+static void opens_for_a_moment(bool often, bool sent_before)
+{
+	struct bench *b = bench_new(1500);
+	u32 i;
+
+	case_open(b, 0, 0);
+	tas_written(&b->engine, b->conn, 5000);
+	drain(b);
+	says(b, sent_before ? 65535 : 0);
+	tas_written(&b->engine, b->conn, 5000);
+	if (sent_before)
+		drain(b);
+	tas_close(&b->engine, b->conn);
+	for (i = 0; i < 36000 && b->engine.table.count; i++) {
+		tick(b, 100 * TAS_MSEC);
+		if (!drain(b) && !often)
+			continue;
+		says(b, 1);
+		says(b, 0);
+	}
+	assert_int_equal(b->engine.table.count, 0);
+	bench_free(b);
+}
+
+/* It holds a connection no longer than one whose window stays closed, when the application has let
+ * go. */
+static void window__that_opens_for_a_moment(void **state)
+{
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		opens_for_a_moment(i % 2, i / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(window__filled_to_its_last_byte),
 		cmocka_unit_test(window__filled_behind_a_gap),
 		cmocka_unit_test(window__overrun),
+		cmocka_unit_test(window__that_opens_for_a_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
