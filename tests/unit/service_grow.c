@@ -3,6 +3,7 @@
  * host/homad/fast/stream_grow.c: what a writer is told of its send buffer, for which he may wait
  * while it will grow. Memory is as the slow path says; nobody uses it here.
  */
+#include <sys/mman.h>
 #include "streams_bed.h"
 
 #define ASKS 16u
@@ -69,6 +70,7 @@ static void grant(struct way *w, u8 shift)
 	struct homad_grow grow = { .streams = &w->p->s, .num = 1 };
 
 	grow.slot[0] = w->stream->slot;
+	memset(grow.from[0], HOMA_STREAM_MIN_SHIFT, sizeof(grow.from[0]));
 	memset(grow.to[0], HOMA_STREAM_MIN_SHIFT, sizeof(grow.to[0]));
 	grow.to[0][HOMAD_TX] = shift;
 	homad_call(w->bed->t, homad_streams_grown, &grow);
@@ -127,11 +129,43 @@ static void buffer__for_which_there_is_no_memory(void **state)
 	finish(&w);
 }
 
+/* The slot's receive buffer has more memory, of a stream of before. It is not for this one as long
+ * as its application takes nothing: what fits into it the peer may send, beyond any limit. */
+static void buffer__that_grows_beside_one_with_more_memory(void **state)
+{
+	struct homad_grow grow = { .num = 1 };
+	struct way w;
+	void *spans;
+
+	(void)state;
+	begin(&w, MOST);
+	spans = mmap(NULL, 2ul * SLOTS * HOMA_STREAM_SPAN,
+		     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(spans, MAP_FAILED);
+	w.p->s.spans = spans;
+	w.p->s.rx_most = MOST;
+	w.p->s.backing[w.stream->slot].have[HOMAD_RX] = MOST;
+	fill(&w);
+	assert_int_equal(w.p->s.asks_tail, 1);
+	grow.streams = &w.p->s;
+	grow.slot[0] = w.stream->slot;
+	grow.from[0][HOMAD_RX] = grow.to[0][HOMAD_RX] = MOST;
+	grow.from[0][HOMAD_TX] = HOMA_STREAM_MIN_SHIFT;
+	grow.to[0][HOMAD_TX] = MOST;
+	homad_call(w.bed->t, homad_streams_grown, &grow);
+	assert_int_equal(w.slot->tx_shift, MOST);
+	assert_int_equal(w.stream->conn.f.rx_shift, HOMAD_STREAM_SHIFT);
+	assert_true(homa_stream_is_first(w.slot->rx_map));
+	finish(&w);
+	munmap(spans, 2ul * SLOTS * HOMA_STREAM_SPAN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffer__that_is_as_large_as_it_may_be),
 		cmocka_unit_test(buffer__that_grows),
+		cmocka_unit_test(buffer__that_grows_beside_one_with_more_memory),
 		cmocka_unit_test(buffer__for_which_there_is_no_memory),
 	};
 

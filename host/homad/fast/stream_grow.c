@@ -257,9 +257,10 @@ static void grown(struct homad_thread *t, struct homad_streams *s,
 	}
 	if (stream->closed)
 		return;
-	if (b->have[HOMAD_RX] > stream->conn.f.rx_shift)
+	/* The slot may have more memory than the stream uses, from one before. */
+	if (g->to[i][HOMAD_RX] > g->from[i][HOMAD_RX])
 		use(t, stream, HOMAD_RX, b->have[HOMAD_RX]);
-	if (b->have[HOMAD_TX] > stream->tx_shift)
+	if (g->to[i][HOMAD_TX] > g->from[i][HOMAD_TX])
 		use(t, stream, HOMAD_TX, b->have[HOMAD_TX]);
 	else
 		homad_stream_fills(t, stream);
