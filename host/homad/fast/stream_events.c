@@ -10,6 +10,7 @@
 #include "fast.h"
 #include "homad_tcp.h"
 #include "stream_grow.h"
+#include "stream_limits.h"
 #include "stream_share.h"
 #include "streams.h"
 #include "tcp_stream.h"
@@ -24,6 +25,9 @@ static u32 count_arrived(struct homad_stream *stream)
 	u32 more = end - (u32)stream->rx_bytes;
 
 	stream->rx_bytes += more;
+	/* What comes behind a gap counts when the gap is closed: until then it may come often. */
+	if (unlikely(stream->limit))
+		homad_limit_received(stream, more);
 	HOMA_WRITE_ONCE(stream->home->rx_bytes, stream->home->rx_bytes + more);
 	return end;
 }

@@ -7,7 +7,6 @@
 #include "fast.h"
 #include "homad_tcp.h"
 #include "homad_trace.h"
-#include "stream_limits.h"
 #include "streams.h"
 #include "tcp_listener.h"
 #include "tcp_steer.h"
@@ -63,11 +62,8 @@ struct homad_stream *homad_tcp_place(struct homad_thread *t,
 	if (unlikely(!copy->conn->host))
 		homad_conn_accept(t, engine, copy->conn);
 	stream = copy->conn->host;
-	if (likely(stream && stream->home && !stream->closed)) {
-		if (unlikely(stream->limit))
-			homad_limit_received(stream, copy->length);
+	if (likely(stream && stream->home && !stream->closed))
 		return stream;
-	}
 	/* The engine counts the bytes as received, but there is no place for them, so the peer
 	 * gets a reset. */
 	t->tcp->counters.no_place++;

@@ -172,7 +172,8 @@ static void send_unit(struct batch *b, const struct tas_out *out)
 	} while (offset < out->length);
 	wire = wire_bytes(out, segments);
 	homa_link_spent(&b->t->ctx, port->link, wire);
-	if (unlikely(stream && stream->limit))
+	/* ACKs alone are at the peer's bidding. */
+	if (unlikely(stream && stream->limit && out->length))
 		homad_limit_sent(stream, out->from + out->length, out->length,
 				 wire);
 }
