@@ -15,6 +15,8 @@
 #include "tcp_listener.h"
 #include "tcp_stream.h"
 
+/* Local ports that are tried for a CONNECT in as long as one command takes. */
+#define PORTS_PER_COMMAND 16u
 /* The most commands of an attachment that are still done when it ends. */
 #define LAST_COMMANDS 4096u
 
@@ -292,7 +294,9 @@ const char *homad_stream_commands(struct homad_thread *t,
 	if (n > s->entries)
 		return "command ring of streams: impossible tail";
 	s->stuck = false;
-	while (*done < n && *done < budget && !why) {
+	s->ports_looked = 0;
+	while (*done < n && !why &&
+	       *done + s->ports_looked / PORTS_PER_COMMAND < budget) {
 		const struct homa_stream_command *entry =
 			&s->commands[s->head++ & (s->entries - 1)];
 		struct homa_stream_command c;
@@ -308,6 +312,8 @@ const char *homad_stream_commands(struct homad_thread *t,
 		--*done;
 	}
 	__atomic_store_n(&s->area->command.head, s->head, __ATOMIC_RELEASE);
+	/* A user who has nearly all ports pays for the search, not the others of his thread. */
+	*done += s->ports_looked / PORTS_PER_COMMAND;
 	return why;
 }
 

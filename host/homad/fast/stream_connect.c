@@ -36,6 +36,7 @@ static int connect_from_some_port(struct homad_thread *t,
 	homad_tcp_refill(tcp, engine);
 	for (i = 0; i < PORT_TRIES && s->ports_tried < tcp->num_ports; i++) {
 		pair->local_port = tcp->ports[tcp->next_port++ % tcp->num_ports];
+		s->ports_looked++;
 		rc = tas_connect(engine, pair, HOMAD_STREAM_SHIFT, rx_max, conn);
 		if (likely(rc != TAS_EADDRINUSE)) {
 			s->ports_tried = 0;

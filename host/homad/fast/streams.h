@@ -97,6 +97,8 @@ struct homad_streams {
 	u64 refused_at;
 	/* The next CONNECT command has found this many local ports in use. */
 	u32 ports_tried;
+	/* The number of ports that were tried in this look at its commands. */
+	u32 ports_looked;
 	/* @open: the @num_open streams that have a slot. @news: those of them with news. */
 	struct homa_list open, news;
 	u32 num_open;
@@ -177,7 +179,7 @@ void homad_streams_touch(struct homad_thread *t, struct homad_streams *s);
 /* ---- stream_commands.c ---- */
 
 /** homad_stream_commands() - do at most @budget commands; NULL, homad_next_round, or why the
- * attachment must end. @done: receives the number of commands done. */
+ * attachment must end. @done: receives how many commands were as much work. */
 const char *homad_stream_commands(struct homad_thread *t,
 				  struct homad_streams *s, u32 budget, u32 *done);
 /** homad_streams_close() - end the streams of an attachment that ends. */
