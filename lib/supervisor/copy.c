@@ -5,6 +5,7 @@
  * closes; and while the peer takes nothing, the program's writes wait in the kernel.
  */
 #include <errno.h>
+#include <limits.h>
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static void leave_byte(const struct homa_sv_sock *s)
 
 static void reset(struct homa_supervisor *sv, struct homa_sv_sock *s)
 {
-	if (!s->closed && !s->has_tail)
+	if (!s->closed && !s->has_tail && !s->was_reset)
 		leave_byte(s);
 	homa_sv_drop(sv, s);
 }
@@ -260,6 +261,48 @@ static bool from_stream(struct homa_supervisor *sv, struct homa_sv_sock *s,
 	return done >= TURN;
 }
 
+/* ---- a reset that comes while the program does not read ---- */
+
+/* Who waits until he can write wakes up and fails, also in poll(): so there has to be room. One byte
+ * stays unread, for which see leave_byte(), and which the program cannot send us later. If there is
+ * no room for it now, there are others. */
+static void refuse_writes(struct homa_sv_sock *s)
+{
+	u8 nowhere[16384];
+	size_t bytes;
+
+	if (!s->has_tail)
+		leave_byte(s);
+	shutdown(s->end, SHUT_RD);
+	while ((bytes = before_tail(s)) > 0 &&
+	       read(s->end, nowhere,
+		    bytes < sizeof(nowhere) ? bytes : sizeof(nowhere)) > 0)
+		;
+}
+
+/* The pair may hold more now: most often all that has arrived, so that the program's poll() tells
+ * of the reset at once. */
+static void make_room(struct homa_sv_sock *s)
+{
+	const int most = INT_MAX / 2;
+
+	setsockopt(s->end, SOL_SOCKET, SO_SNDBUF, &most, sizeof(most));
+	s->may_write = true;
+}
+
+/* Bytes that have arrived before a reset are the program's, whenever it reads them. Returns true if
+ * there may be more to copy at once. */
+static bool reset_later(struct homa_sv_sock *s)
+{
+	if (s->was_reset)
+		return false;
+	s->was_reset = true;
+	refuse_writes(s);
+	make_room(s);
+	homa_sv_debug("a connection was reset, and the program has not read all");
+	return true;
+}
+
 /* Both directions have ended, or the program has closed the socket and its bytes are homad's. */
 static bool is_over(const struct homa_sv_sock *s)
 {
@@ -291,6 +334,8 @@ void homa_sv_copy(struct homa_supervisor *sv, struct homa_sv_sock *s)
 	if (ready & HOMA_STREAM_ERROR) {
 		if (s->closed || !homa_stream_arrived(s->stream, piece))
 			reset(sv, s);
+		else if (!s->may_write)
+			more |= reset_later(s);
 	} else if (is_over(s)) {
 		if (s->has_tail && read(s->end, &tail, 1) != 1)
 			homa_sv_debug("a byte is missing");

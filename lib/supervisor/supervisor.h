@@ -139,6 +139,9 @@ struct homa_sv_sock {
 	bool ends;
 	/* The program was told that the peer has ended. */
 	bool told_end;
+	/* The connection was reset while there were bytes that the program has no room for: it
+	 * cannot write any more, and reads them before it hears why. */
+	bool was_reset;
 	/* shutdown() has ended the listener. */
 	bool stopped;
 	/* The kernel's listener is in the epoll set. */

@@ -382,3 +382,51 @@ def test_connect__refused_without_waiting(sides: tuple[Side, Side], tmp_path: Pa
     assert attack.line() == "115"
     assert attack.line() == "111 0"
     attack.ends_well()
+
+
+# A client fills all buffers of a server that reads nothing, and resets.
+FILLS = """
+s = socket.create_connection(where); s.settimeout(2); sent = 0
+try:
+    while True: sent += s.send(b'a' * 16384)
+except TimeoutError: pass
+s.setsockopt(1, 13, struct.pack('ii', 1, 0)); wait('writes'); s.close(); say(sent)
+"""
+HEARS = """
+s = listening(); say('ready'); c = s.accept()[0]
+def write():
+    while not (error := error_of(c.send, b'b' * 65536)): pass
+    said.append(error)
+def poll():
+    while not (error := error_of(c.send, b'b' * 65536, socket.MSG_DONTWAIT)) or error == 11:
+        p = select.poll(); p.register(c, select.POLLOUT); p.poll()
+    said.append(error)
+said = []; threads = [threading.Thread(target=one) for one in (write, poll)]
+for thread in threads: thread.start()
+say('writes')
+for thread in threads: thread.join()
+say(set(said) <= {32, 104})
+# A write that waited may have taken the reset, and returned what it had written before.
+got = 0
+try:
+    while piece := c.recv(65536):
+        assert piece.count(b'a') == len(piece); got += len(piece)
+except ConnectionResetError: pass
+say(got)
+"""
+
+
+def test_reset__of_one_who_writes_and_does_not_read(
+    sides: tuple[Side, Side], tmp_path: Path
+) -> None:
+    """Though there are more bytes for it than its socket holds: its writes fail, and it can read those that
+    have come. The client loses the others."""
+    attack = serve(sides, tmp_path, HEARS)
+    assert attack.line() == "ready"
+    client = Attack(sides[1], sides[0].v4, attack.number, tmp_path, FILLS)
+    assert attack.line() == "writes"
+    attack.go_on("writes")
+    assert attack.line() == "True"
+    assert 200000 < int(attack.line()) < int(client.line())
+    client.ends_well()
+    attack.ends_well()

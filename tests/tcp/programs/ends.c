@@ -144,6 +144,13 @@ static void linger_ends__client(struct tcp_end *end)
 
 /* ---- nothing is waited for, and bytes are lost ---- */
 
+/* The test says so where SO_RCVBUF limits nothing: then all may have come before close(). Another
+ * test fills all buffers there (test_supervisor_attacked.py). */
+static bool took_all(void)
+{
+	return getenv("TCP_TAKES_ALL");
+}
+
 static void linger_zero_drops__server(struct tcp_end *end)
 {
 	int fd = accept_few_bytes(end), error;
@@ -159,7 +166,7 @@ static void linger_zero_drops__server(struct tcp_end *end)
 	EXPECT(tcp_poll(fd, 0) & POLLHUP);
 	got = receive_rest(fd, &error);
 	SAME(error, ECONNRESET);
-	EXPECT(got < sent);
+	EXPECT(took_all() ? got <= sent : got < sent);
 	tcp_close(fd);
 }
 
