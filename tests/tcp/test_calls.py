@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from netns import Process
 from ways import PATIENCE, PROGRAMS, Side, port
 
 HERE = Path(__file__).resolve().parent
@@ -17,6 +18,14 @@ CASES = re.findall(
 CALLS = PROGRAMS / "tcp_calls"
 
 pytestmark = pytest.mark.skipif(not CALLS.exists(), reason=f"{CALLS} is not built")
+
+
+def ended(end: Process) -> object:
+    """How it ended and what it said, also if its children live on."""
+    try:
+        return end.wait(PATIENCE)
+    except AssertionError as error:
+        return str(error)
 
 
 @pytest.mark.parametrize("family", ["v4", "v6"])
@@ -31,7 +40,7 @@ def test_calls(case: str, family: str, hosts: tuple[Side, Side], tmp_path: Path)
     # What exec.c has to know: homad resets what a program has that cannot go on with it.
     resets = ["env", "TCP_RESET=1"] if server.homad and server.by != "supervisor" else []
     calling = client.start([*resets, CALLS, case, "--client", *address])
-    said = [end.wait(PATIENCE) for end in (calling, serving)]
+    said = [ended(end) for end in (calling, serving)]
     assert said == [(0, "ok\n", "")] * 2, f"client, server: {said}{client.log()}{server.log()}"
 
 
