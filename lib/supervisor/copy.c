@@ -263,9 +263,9 @@ static bool from_stream(struct homa_supervisor *sv, struct homa_sv_sock *s,
 
 /* ---- a reset that comes while the program does not read ---- */
 
-/* Who waits until he can write wakes up and fails, also in poll(): so there has to be room. One byte
- * stays unread, for which see leave_byte(), and which the program cannot send us later. If there is
- * no room for it now, there are others. */
+/* Who waits until he can write wakes up and fails, also in poll(): so there has to be room. One
+ * byte stays unread, for which see leave_byte(), and which the program cannot send us later. If
+ * there is no room for it now, there are others. */
 static void refuse_writes(struct homa_sv_sock *s)
 {
 	u8 nowhere[16384];

@@ -34,7 +34,9 @@ def run(side: Side, where: Path, seconds: int, words: str, into: Path) -> tuple[
 def curl(side: Side, report: Path) -> None:
     """runtests.pl goes on after failures (-a), without valgrind (-n), and says little (-s). Without a
     USER it ends at the first test that names one."""
-    words = " ".join(["env USER=root perl runtests.pl -a -n -s", *(f"'{word}'" for word in CURL_WITHOUT)])
+    words = " ".join(
+        ["env USER=root perl runtests.pl -a -n -s", *(f"'{word}'" for word in CURL_WITHOUT)]
+    )
     said = run(side, folder() / "tests", CURL_SECONDS, words, report.with_suffix(".out"))[1]
     report.write_text("".join(f"{line}\n" for line in suite_lines.curl(said)))
 
