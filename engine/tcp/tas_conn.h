@@ -60,6 +60,12 @@ enum {
 	TAS_F_UNTIMED = 1 << 25, /* no round trip may be measured from @stalled_at */
 };
 
+/* Of these flags only TAS_F_SHORT is set if bytes that the application takes are just bytes. */
+#define TAS_F_TAKES (TAS_F_SHORT | TAS_F_FIN_IN | TAS_F_URGENT_IN)
+
+/* Most bytes in a send buffer, as sequence numbers compare within 2^31. */
+#define TAS_WRITTEN_MOST (1u << 30)
+
 /** struct tas_flow - what decides about a segment */
 struct tas_flow {
 	/* Links the connection into tas_engine.table, or into tas_engine.spare. */
@@ -229,6 +235,12 @@ struct tas_conn {
 	/* Sequence number behind the last segment that was not full (Nagle's rule needs
 	 * it). */
 	u32 snd_small;
+	/* Value of rcv_read from which on our next segment opens the window. Only the short
+	 * form uses it; tas_note_window() says what it follows from. */
+	u32 rcv_open;
+	/* Value of rcv_nxt from which on the peer may send no more than half of the receive
+	 * buffer. Only the short form uses it. */
+	u32 rcv_low;
 	/* Longest payload of a segment that has come from the peer, in bytes. */
 	u16 rcv_mss;
 	/* Largest segment that the peer takes, as its SYN said, in bytes. */

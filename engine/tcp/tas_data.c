@@ -3,6 +3,7 @@
  * The receive side: which bytes of a segment are new and where they go, what is behind
  * gaps, when an ACK is owed, and how wide the window is.
  */
+#include "tas_call.h"
 #include "tas_impl.h"
 
 /* Most ACKs that a new connection sends at once, as Linux does. */
@@ -196,19 +197,19 @@ static void room_again(struct tas_engine *engine, struct tas_conn *conn,
 		tas_owe_ack(engine, conn, true);
 }
 
-void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
+void tas_taken_other(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 {
 	struct tas_flow *f = &conn->f;
 	s32 offered = (s32)(f->rcv_edge - f->rcv_nxt);
 
-	if (unlikely(bytes > f->rcv_nxt - f->rcv_read ||
-		     (f->flags & (TAS_F_FIN_IN | TAS_F_URGENT_IN)))) {
+	if (bytes > f->rcv_nxt - f->rcv_read ||
+	    (f->flags & (TAS_F_FIN_IN | TAS_F_URGENT_IN))) {
 		bytes = homa_min_u32(bytes, tas_readable(conn));
 		tas_urgent_taken(conn, f->rcv_read + bytes);
 	}
 	f->rcv_read += bytes;
 	/* If the peer may send less than half of the buffer, it may be told of more. */
-	if (unlikely(offered <= (s32)((1u << f->rx_shift) >> 1)))
+	if (offered <= (s32)((1u << f->rx_shift) >> 1))
 		room_again(engine, conn, offered > 0 ? (u32)offered : 0);
 }
 
@@ -217,5 +218,6 @@ void tas_set_buffer(struct tas_engine *engine, struct tas_conn *conn, u8 rx_shif
 	if (rx_shift <= conn->f.rx_shift || rx_shift > 30)
 		return;
 	conn->f.rx_shift = rx_shift;
-	tas_taken(engine, conn, 0);
+	tas_note_window(conn);
+	tas_taken_other(engine, conn, 0);
 }

@@ -282,7 +282,19 @@ static inline bool tas_pass_out(struct tas_engine *engine)
 
 /** tas_next_event() - a connection to which something has happened, or NULL
  * @events: the engine writes TAS_EV_* here. After TAS_EV_FREE the memory is the host's. */
-struct tas_conn *tas_next_event(struct tas_engine *engine, u32 *events);
+static inline struct tas_conn *tas_next_event(struct tas_engine *engine,
+					      u32 *events)
+{
+	struct homa_list *node = homa_list_pop(&engine->events);
+	struct tas_conn *conn;
+
+	if (!node)
+		return NULL;
+	conn = homa_container_of(node, struct tas_conn, event);
+	*events = conn->events;
+	conn->events = 0;
+	return conn;
+}
 
 /** tas_listen() - take connections at an address and a port
  * @listener: memory of the host, who has set the fields that are not counters or lists.
@@ -333,14 +345,6 @@ void tas_accept_first(struct tas_engine *engine, struct tas_conn *conn);
  */
 int tas_connect(struct tas_engine *engine, const struct tas_pair *pair,
 		u8 rx_shift, u32 rx_max, struct tas_conn **out);
-
-/** tas_written() - the application has put @bytes more into its send buffer; returns 0,
- *  TAS_EPIPE if it has shut down or the connection has ended, or TAS_EINVAL if more than
- *  1 GiB would wait */
-int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
-
-/** tas_taken() - the application has taken @bytes out of its receive buffer */
-void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
 /** tas_urge() - the byte before position @end of the stream, as in struct tas_out, is urgent. The
  *  host says so before tas_written() brings it. It takes the place of an urgent byte of before.

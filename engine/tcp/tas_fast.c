@@ -214,8 +214,10 @@ static HOMA_RARE void open_window(struct tas_conn *conn)
 
 	room = room > slack ? (room - slack) >> f->rcv_wscale : 0;
 	room = homa_min_u32(room, 65535) << f->rcv_wscale;
-	if (room >= old + conn->rcv_mss)
+	if (room >= old + conn->rcv_mss) {
 		f->rcv_edge = f->rcv_nxt + room;
+		tas_note_window(conn);
+	}
 }
 
 static inline void header_out(struct tas_engine *engine, struct tas_conn *conn,
@@ -225,8 +227,7 @@ static inline void header_out(struct tas_engine *engine, struct tas_conn *conn,
 	u32 header = TAS_HDR, window;
 	u8 *p = out->header;
 
-	if ((s32)(f->rcv_read + (1u << f->rx_shift) - f->rcv_edge -
-		  conn->rcv_mss) >= 0)
+	if ((s32)(f->rcv_read - conn->rcv_open) >= 0)
 		open_window(conn);
 	window = (f->rcv_edge - f->rcv_nxt + tas_scale_slack(conn)) >>
 		 f->rcv_wscale;

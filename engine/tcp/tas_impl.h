@@ -13,9 +13,6 @@
 /* Least time between two measurements of a round trip in the short form, in ns. */
 #define TAS_TIMED_NS TAS_MSEC
 
-/* Most bytes in a send buffer, as sequence numbers compare within 2^31. */
-#define TAS_WRITTEN_MOST (1u << 30)
-
 /* Number of ACKs that must have left alone before those of a connection wait longer. */
 #define TAS_ALONE 8u
 
@@ -48,6 +45,16 @@ void tas_ack_too_late(struct tas_conn *conn);
 static inline bool tas_is_short(const struct tas_flow *f)
 {
 	return (f->flags & (TAS_F_LONG | TAS_F_SHORT)) == TAS_F_SHORT;
+}
+
+/* Sets what the short form keeps of the receive window, after the window or the buffer has
+ * changed. */
+static inline void tas_note_window(struct tas_conn *conn)
+{
+	u32 size = tas_rx_size(conn);
+
+	conn->rcv_open = conn->f.rcv_edge + conn->rcv_mss - size;
+	conn->rcv_low = conn->f.rcv_edge - size / 2;
 }
 
 /* Brings @conn into the short form; false if that is not possible now. */

@@ -48,7 +48,8 @@ static bool settled(const struct tas_conn *conn)
 	return (!f->quick || (f->flags & TAS_F_PINGPONG)) &&
 	       f->rcv_nxt != conn->irs + 1 && f->rx_shift &&
 	       conn->rcv_mss <= tas_rx_size(conn) / 2 &&
-	       f->cwnd >= 2u * f->mss && !tas_after(f->rcv_nxt, f->rcv_edge);
+	       f->cwnd >= 2u * f->mss && !tas_after(f->rcv_nxt, f->rcv_edge) &&
+	       f->rcv_edge - f->rcv_nxt <= 65535u << f->rcv_wscale;
 }
 
 u64 tas_deadline(const struct tas_engine *engine, const struct tas_conn *conn,
@@ -117,6 +118,7 @@ bool tas_fold(struct tas_engine *engine, struct tas_conn *conn)
 		conn->owed_at = conn->deadline[TAS_TIMER_DELACK] -
 				tas_ack_wait(engine, conn);
 	tas_follow(conn);
+	tas_note_window(conn);
 	conn->f.flags |= TAS_F_SHORT;
 	set_wheel(engine, conn);
 	return true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* How connections end, and what applications do to them. */
+#include "tas_call.h"
 #include "tas_impl.h"
 
 void tas_fail(struct tas_engine *engine, struct tas_conn *conn, int error)
@@ -84,16 +85,15 @@ void tas_fin_in(struct tas_engine *engine, struct tas_conn *conn)
 	}
 }
 
-int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
+int tas_written_other(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 {
-	if (unlikely((conn->f.flags & (TAS_F_FIN | TAS_F_CLOSED)) ||
-		     conn->f.state == TAS_CLOSED))
+	if ((conn->f.flags & (TAS_F_FIN | TAS_F_CLOSED)) ||
+	    conn->f.state == TAS_CLOSED)
 		return TAS_EPIPE;
-	if (unlikely((u64)(conn->f.snd_end - conn->f.snd_una) + bytes >
-		     TAS_WRITTEN_MOST))
+	if ((u64)(conn->f.snd_end - conn->f.snd_una) + bytes > TAS_WRITTEN_MOST)
 		return TAS_EINVAL;
 	conn->f.snd_end += bytes;
-	if (likely(bytes && !homa_list_linked(&conn->f.tx)))
+	if (bytes && !homa_list_linked(&conn->f.tx))
 		homa_list_add_tail(&engine->tx, &conn->f.tx);
 	return 0;
 }

@@ -208,6 +208,8 @@ void tas_gone(struct tas_engine *engine, struct tas_conn *conn)
 	struct tas_listener *listener = conn->listener;
 	bool half = conn->f.state == TAS_SYN_RECEIVED;
 
+	/* Nothing is written to a connection that has ended. */
+	conn->f.flags &= ~(u32)TAS_F_SHORT;
 	conn->f.state = TAS_CLOSED;
 	homa_wheel_del(&engine->wheel, &conn->wheel);
 	homa_wheel_del(&engine->pace, &conn->rate.node);
@@ -238,19 +240,6 @@ void tas_tell(struct tas_engine *engine, struct tas_conn *conn, u32 events)
 	conn->events |= events;
 	if (!homa_list_linked(&conn->event))
 		homa_list_add_tail(&engine->events, &conn->event);
-}
-
-struct tas_conn *tas_next_event(struct tas_engine *engine, u32 *events)
-{
-	struct homa_list *node = homa_list_pop(&engine->events);
-	struct tas_conn *conn;
-
-	if (!node)
-		return NULL;
-	conn = homa_container_of(node, struct tas_conn, event);
-	*events = conn->events;
-	conn->events = 0;
-	return conn;
 }
 
 void tas_add_spare(struct tas_engine *engine, struct tas_conn *conn)

@@ -4,6 +4,7 @@
  * order; each connection ends; and if nobody gave up, all bytes arrived, and both
  * have seen the other's end.
  */
+#include "tas_call.h"
 #include "tas_world.h"
 #include "tcp_check.h"
 

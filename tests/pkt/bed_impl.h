@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 #include "bed.h"
-#include "tas_engine.h"
+#include "tas_call.h"
 
 #define BED_SOCKETS 256
 #define BED_FIRST_FD 3

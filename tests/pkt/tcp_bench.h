@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "tas_engine.h"
+#include "tas_call.h"
 
 #define IRS 7000u
 #define MSS 1000u

@@ -12,6 +12,7 @@
 #include "stream_limits.h"
 #include "stream_share.h"
 #include "streams.h"
+#include "tas_call.h"
 #include "tcp_listener.h"
 #include "tcp_stream.h"
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tas_call.h"
 #include "tas_host.h"
 
 #define TIMER_BUDGET 1000u
