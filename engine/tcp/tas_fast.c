@@ -19,32 +19,30 @@
 
 /* ---- in ---- */
 
-/* Finds the connection of a segment. @ports is the first word of its header; the ports in
- * @pair do not count. */
-static struct tas_conn *find(struct tas_engine *engine,
-			     const struct tas_pair *pair, u32 ports)
+/* Is @pair what @conn has? @ports is the first word of the header of a segment that comes; it is
+ * compared first, as many connections share an address. The ports in @pair do not count. */
+static inline bool is_of(const struct tas_conn *conn,
+			 const struct tas_pair *pair, u32 ports)
+{
+	const struct tas_pair *its = &conn->f.pair;
+
+	return ((u32)its->remote_port << 16 | its->local_port) == ports &&
+	       homa_get_le64(its->remote + 8) == homa_get_le64(pair->remote + 8) &&
+	       homa_get_le64(its->remote) == homa_get_le64(pair->remote) &&
+	       homa_get_le64(its->local + 8) == homa_get_le64(pair->local + 8) &&
+	       homa_get_le64(its->local) == homa_get_le64(pair->local);
+}
+
+/* Finds the connection of a segment. */
+static inline struct tas_conn *find(struct tas_engine *engine,
+				    const struct tas_pair *pair, u32 ports)
 {
 	u32 hash = tas_hash_of(engine, pair->remote, ports);
 	struct homa_list *head = homa_table_find(&engine->table, hash), *node;
 
-	homa_list_for_each(node, head) {
-		struct tas_conn *conn = tas_conn_at(node);
-		const struct tas_pair *its = &conn->f.pair;
-
-		if (conn->hash != hash)
-			continue;
-		if (likely(!((homa_get_le64(its->remote + 8) ^
-			      homa_get_le64(pair->remote + 8)) |
-			     (homa_get_le64(its->remote) ^
-			      homa_get_le64(pair->remote)) |
-			     (homa_get_le64(its->local + 8) ^
-			      homa_get_le64(pair->local + 8)) |
-			     (homa_get_le64(its->local) ^
-			      homa_get_le64(pair->local))) &&
-			   ((u32)its->remote_port << 16 | its->local_port) ==
-				   ports))
-			return conn;
-	}
+	homa_list_for_each(node, head)
+		if (likely(is_of(tas_conn_at(node), pair, ports)))
+			return tas_conn_at(node);
 	return NULL;
 }
 
@@ -61,74 +59,96 @@ static HOMA_RARE void timed(struct tas_engine *engine, struct tas_conn *conn)
 	tas_rtt_sample(engine, conn, conn->rate.rtt);
 }
 
-static inline void acked_in(struct tas_engine *engine, struct tas_conn *conn,
-			    u32 ack, u32 width)
+static inline bool is_timed(const struct tas_engine *engine,
+			    const struct tas_conn *conn)
+{
+	return engine->now - conn->timed_at >= TAS_TIMED_NS;
+}
+
+static HOMA_INLINE void acked_in(struct tas_engine *engine, struct tas_conn *conn,
+				 u32 ack, u32 width, bool plain)
 {
 	struct tas_flow *f = &conn->f;
 
 	f->snd_edge = ack + width;
 	if (unlikely(width > conn->snd_most))
 		conn->snd_most = width;
-	if (unlikely(engine->now - conn->timed_at >= TAS_TIMED_NS))
+	if (!plain && unlikely(is_timed(engine, conn)))
 		timed(engine, conn);
 	f->snd_una = ack;
-	if (likely(f->snd_end == ack))
+	if (plain || likely(f->snd_end == ack))
 		return;
 	conn->stalled_at = engine->now;
 	f->flags |= TAS_F_UNTIMED;
 	tas_want(engine, conn);
 }
 
-static inline void bytes_in(struct tas_engine *engine, struct tas_conn *conn,
-			    u32 length)
+/* Takes bytes up to @end; @due: so many that an ACK is due at once. */
+static HOMA_INLINE void bytes_in(struct tas_engine *engine, struct tas_conn *conn,
+				 u32 end, bool due, u64 now)
 {
 	struct tas_flow *f = &conn->f;
 
 	conn->data_in++;
-	conn->data_at = engine->now;
-	f->rcv_nxt += length;
-	if (unlikely(f->rcv_nxt - f->rcv_acked > conn->rcv_mss)) {
+	conn->data_at = now;
+	f->rcv_nxt = end;
+	if (due) {
 		f->flags |= TAS_F_ACK_NOW;
 		if (!homa_list_linked(&f->tx))
 			homa_list_add_tail(&engine->tx, &f->tx);
 	} else if (!(f->flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER))) {
 		f->flags |= TAS_F_ACK_LATER;
-		conn->owed_at = engine->now;
+		conn->owed_at = now;
 	}
 }
 
-/* Takes a segment if it is the usual one; false: it is not, and nothing was done. */
-static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn,
-			    const u8 *p, u32 length, struct tas_copy *copy)
+/* May a segment that acknowledges the bytes before @ack be plain? It has timestamps and
+ * acknowledges all that was written, and no round trip is to be measured. */
+static inline bool is_plain(const struct tas_engine *engine,
+			    const struct tas_conn *conn, u32 ack)
+{
+	const struct tas_flow *f = &conn->f;
+
+	return ack != f->snd_una && ack == f->snd_nxt && ack == f->snd_end &&
+	       !is_timed(engine, conn);
+}
+
+/* Takes a segment if it is the usual one; false: it is not, and nothing was done. With @plain, a
+ * constant, those that are not plain are left, too, and nothing is called. */
+static HOMA_INLINE bool usual_in(struct tas_engine *engine,
+				 struct tas_conn *conn, const u8 *p, u32 length,
+				 struct tas_copy *copy, bool plain)
 {
 	struct tas_flow *f = &conn->f;
-	u32 shape = homa_get_be32(p + 12), seq = homa_get_be32(p + 4);
-	u32 ack = homa_get_be32(p + 8), una = f->snd_una,
-	    events = TAS_EV_WRITABLE;
-	u32 header = TAS_HDR, usual = SHAPE(TAS_HDR, TAS_ACK),
-	    ts = f->ts_recent, width;
+	bool ts = plain || (f->flags & TAS_F_TS), due;
+	u32 header = ts ? TS_HEADER : TAS_HDR, una = f->snd_una, width, end;
+	u32 seq = homa_get_be32(p + 4), ack = homa_get_be32(p + 8);
+	u32 events = TAS_EV_WRITABLE;
+	u64 now = engine->now;
 
-	if (likely(f->flags & TAS_F_TS)) {
-		header = TS_HEADER;
-		usual = SHAPE(TS_HEADER, TAS_ACK);
-		if (length < TS_HEADER || homa_get_be32(p + 20) != TS_WORD)
-			return false;
-		ts = homa_get_be32(p + 24);
-	}
+	if (plain ? !is_plain(engine, conn, ack) : ack - una > f->snd_nxt - una)
+		return false;
+	/* The length of what is shorter than its header is more than any window. */
 	length -= header;
-	if ((shape & SHAPE_MASK) != usual || seq != f->rcv_nxt ||
-	    (s32)(ts - f->ts_recent) < 0 || length > conn->rcv_mss ||
-	    length > f->rcv_edge - seq || ack - una > f->snd_nxt - una)
+	if ((homa_get_be32(p + 12) & SHAPE_MASK) != SHAPE(header, TAS_ACK) ||
+	    seq != f->rcv_nxt || length > f->rcv_edge - seq)
 		return false;
-	width = (shape & 0xffff) << f->snd_wscale;
+	if (ts && (homa_get_be32(p + 20) != TS_WORD ||
+		   (s32)(homa_get_be32(p + 24) - f->ts_recent) < 0))
+		return false;
+	end = seq + length;
+	due = end - f->rcv_acked > conn->rcv_mss;
+	if (due && (plain || length > conn->rcv_mss))
+		return false;
+	width = (u32)homa_get_be16(p + 14) << f->snd_wscale;
 	/* An ACK that brings no news may open the window, or be a duplicate. */
-	if (ack == una && (!length || ack + width != f->snd_edge))
+	if (!plain && ack == una && (!length || ack + width != f->snd_edge))
 		return false;
-	if (likely(seq == f->rcv_acked))
-		f->ts_recent = ts;
+	if (ts && likely(seq == f->rcv_acked))
+		f->ts_recent = homa_get_be32(p + 24);
 	conn->segs_in++;
-	if (likely(ack != una))
-		acked_in(engine, conn, ack, width);
+	if (plain || ack != una)
+		acked_in(engine, conn, ack, width, plain);
 	else
 		events = 0;
 	if (likely(length)) {
@@ -136,11 +156,11 @@ static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn,
 		copy->from = header;
 		copy->length = length;
 		copy->to = seq - conn->irs - 1;
-		bytes_in(engine, conn, length);
+		bytes_in(engine, conn, end, due, now);
 		events |= TAS_EV_READABLE;
 	} else {
 		copy->conn = NULL;
-		conn->heard_at = engine->now;
+		conn->heard_at = now;
 	}
 	conn->events |= events;
 	if (likely(!homa_list_linked(&conn->event)))
@@ -171,6 +191,19 @@ static HOMA_RARE int other_in(struct tas_engine *engine, struct tas_pair *pair,
 	return 0;
 }
 
+/* Takes a segment that is not plain, of the connection @copy->conn. */
+static HOMA_APART int less_usual_in(struct tas_engine *engine,
+				    struct tas_pair *pair, const void *packet,
+				    u32 length, u8 ecn, struct tas_copy *copy)
+{
+	struct tas_conn *conn = copy->conn;
+
+	if (likely((tas_is_short(&conn->f) || fold_for(engine, conn, length)) &&
+		   usual_in(engine, conn, packet, length, copy, false)))
+		return 0;
+	return other_in(engine, pair, packet, length, ecn, copy);
+}
+
 int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair,
 		  const void *packet, u32 length, u8 ecn, struct tas_copy *copy)
 {
@@ -179,11 +212,14 @@ int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair,
 	if (unlikely(length < TAS_HDR))
 		return other_in(engine, pair, packet, length, ecn, copy);
 	conn = find(engine, pair, homa_get_be32(packet));
-	if (likely(conn &&
-		   (tas_is_short(&conn->f) || fold_for(engine, conn, length)) &&
-		   usual_in(engine, conn, packet, length, copy)))
+	if (unlikely(!conn))
+		return other_in(engine, pair, packet, length, ecn, copy);
+	if (likely((conn->f.flags & (TAS_F_LONG | TAS_F_SHORT | TAS_F_TS)) ==
+			   (TAS_F_SHORT | TAS_F_TS) &&
+		   usual_in(engine, conn, packet, length, copy, true)))
 		return 0;
-	return other_in(engine, pair, packet, length, ecn, copy);
+	copy->conn = conn;
+	return less_usual_in(engine, pair, packet, length, ecn, copy);
 }
 
 /* ---- out ---- */

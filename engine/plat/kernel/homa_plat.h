@@ -57,6 +57,9 @@ typedef __be64 homa_be64;
 
 /* Marks a function that is rarely called, so that it is kept out of the usual ones. */
 #define HOMA_RARE noinline __cold
+/* Marks a function that is not inlined although there is but one call, so that the registers it
+ * needs are not saved by its caller. */
+#define HOMA_APART noinline
 
 /* Marks a function of the hot path that others call, too: where all files are compiled as one it
  * is inlined everywhere, as if it had the one caller (docs/kernel-performance.md). Sparse

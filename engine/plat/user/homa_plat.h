@@ -59,6 +59,9 @@ int memcmp(const void *a, const void *b, size_t n);
 #define HOMA_NOINIT
 /* Marks a function that is rarely called, so that it is kept out of the usual ones. */
 #define HOMA_RARE __attribute__((noinline, cold))
+/* Marks a function that is not inlined although there is but one call, so that the registers it
+ * needs are not saved by its caller. */
+#define HOMA_APART __attribute__((noinline))
 /* Marks a function of the hot path that others call, too; only homa.ko inlines it everywhere. */
 #define HOMA_HOT
 /* Marks a function that is inlined wherever it is called, which are few places. */
