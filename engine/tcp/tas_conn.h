@@ -222,9 +222,9 @@ struct tas_conn {
 	u64 stalled_at;
 	/* Time since which an ACK has been owed, in ns. Only the short form uses it. */
 	u64 owed_at;
-	/* Time at which a round trip was measured last, in ns. Only the short form uses
+	/* Time from which on a round trip is measured again, in ns. Only the short form uses
 	 * it. */
-	u64 timed_at;
+	u64 measure_at;
 	/* Initial sequence numbers: @iss is ours, @irs the peer's. */
 	u32 iss, irs;
 	/* Added to our clock in timestamps, so that no peer learns how long the host

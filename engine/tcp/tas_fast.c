@@ -19,6 +19,10 @@
 
 /* ---- in ---- */
 
+/* Flags of a connection that takes plain segments: only those of @PLAIN are set of these. */
+#define PLAIN (TAS_F_SHORT | TAS_F_TS)
+#define PLAIN_MASK (TAS_F_LONG | PLAIN | TAS_F_ACK_NOW | TAS_F_ACK_LATER)
+
 /* Is @pair what @conn has? @ports is the first word of the header of a segment that comes; it is
  * compared first, as many connections share an address. The ports in @pair do not count. */
 static inline bool is_of(const struct tas_conn *conn,
@@ -52,120 +56,154 @@ static inline struct tas_conn *find(struct tas_engine *engine,
 static HOMA_RARE void timed(struct tas_engine *engine, struct tas_conn *conn)
 {
 	tas_follow(conn);
-	conn->timed_at = engine->now;
+	conn->measure_at = engine->now + TAS_TIMED_NS;
 	if (conn->f.flags & TAS_F_UNTIMED)
 		return;
 	conn->rate.rtt = engine->now - conn->stalled_at;
 	tas_rtt_sample(engine, conn, conn->rate.rtt);
 }
 
-static inline bool is_timed(const struct tas_engine *engine,
-			    const struct tas_conn *conn)
-{
-	return engine->now - conn->timed_at >= TAS_TIMED_NS;
-}
-
-static HOMA_INLINE void acked_in(struct tas_engine *engine, struct tas_conn *conn,
-				 u32 ack, u32 width, bool plain)
+static inline void acked_in(struct tas_engine *engine, struct tas_conn *conn,
+			    u32 ack, u32 width)
 {
 	struct tas_flow *f = &conn->f;
 
 	f->snd_edge = ack + width;
 	if (unlikely(width > conn->snd_most))
 		conn->snd_most = width;
-	if (!plain && unlikely(is_timed(engine, conn)))
+	if (unlikely(engine->now >= conn->measure_at))
 		timed(engine, conn);
 	f->snd_una = ack;
-	if (plain || likely(f->snd_end == ack))
+	if (likely(f->snd_end == ack))
 		return;
 	conn->stalled_at = engine->now;
 	f->flags |= TAS_F_UNTIMED;
 	tas_want(engine, conn);
 }
 
-/* Takes bytes up to @end; @due: so many that an ACK is due at once. */
-static HOMA_INLINE void bytes_in(struct tas_engine *engine, struct tas_conn *conn,
-				 u32 end, bool due, u64 now)
+static inline void bytes_in(struct tas_engine *engine, struct tas_conn *conn,
+			    u32 length)
 {
 	struct tas_flow *f = &conn->f;
 
 	conn->data_in++;
-	conn->data_at = now;
-	f->rcv_nxt = end;
-	if (due) {
+	conn->data_at = engine->now;
+	f->rcv_nxt += length;
+	if (unlikely(f->rcv_nxt - f->rcv_acked > conn->rcv_mss)) {
 		f->flags |= TAS_F_ACK_NOW;
 		if (!homa_list_linked(&f->tx))
 			homa_list_add_tail(&engine->tx, &f->tx);
 	} else if (!(f->flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER))) {
 		f->flags |= TAS_F_ACK_LATER;
-		conn->owed_at = now;
+		conn->owed_at = engine->now;
 	}
 }
 
-/* May a segment that acknowledges the bytes before @ack be plain? It has timestamps and
- * acknowledges all that was written, and no round trip is to be measured. */
-static inline bool is_plain(const struct tas_engine *engine,
-			    const struct tas_conn *conn, u32 ack)
+/* Says what the host shall do with @length bytes behind the @header bytes of a segment. */
+static inline void fill(struct tas_copy *copy, struct tas_conn *conn,
+			u32 header, u32 length, u32 seq)
 {
-	const struct tas_flow *f = &conn->f;
-
-	return ack != f->snd_una && ack == f->snd_nxt && ack == f->snd_end &&
-	       !is_timed(engine, conn);
+	copy->conn = conn;
+	copy->from = header;
+	copy->length = length;
+	copy->to = seq - conn->irs - 1;
 }
 
-/* Takes a segment if it is the usual one; false: it is not, and nothing was done. With @plain, a
- * constant, those that are not plain are left, too, and nothing is called. */
-static HOMA_INLINE bool usual_in(struct tas_engine *engine,
-				 struct tas_conn *conn, const u8 *p, u32 length,
-				 struct tas_copy *copy, bool plain)
+static inline void tell(struct tas_engine *engine, struct tas_conn *conn,
+			u32 events)
 {
-	struct tas_flow *f = &conn->f;
-	bool ts = plain || (f->flags & TAS_F_TS), due;
-	u32 header = ts ? TS_HEADER : TAS_HDR, una = f->snd_una, width, end;
-	u32 seq = homa_get_be32(p + 4), ack = homa_get_be32(p + 8);
-	u32 events = TAS_EV_WRITABLE;
-	u64 now = engine->now;
-
-	if (plain ? !is_plain(engine, conn, ack) : ack - una > f->snd_nxt - una)
-		return false;
-	/* The length of what is shorter than its header is more than any window. */
-	length -= header;
-	if ((homa_get_be32(p + 12) & SHAPE_MASK) != SHAPE(header, TAS_ACK) ||
-	    seq != f->rcv_nxt || length > f->rcv_edge - seq)
-		return false;
-	if (ts && (homa_get_be32(p + 20) != TS_WORD ||
-		   (s32)(homa_get_be32(p + 24) - f->ts_recent) < 0))
-		return false;
-	end = seq + length;
-	due = end - f->rcv_acked > conn->rcv_mss;
-	if (due && (plain || length > conn->rcv_mss))
-		return false;
-	width = (u32)homa_get_be16(p + 14) << f->snd_wscale;
-	/* An ACK that brings no news may open the window, or be a duplicate. */
-	if (!plain && ack == una && (!length || ack + width != f->snd_edge))
-		return false;
-	if (ts && likely(seq == f->rcv_acked))
-		f->ts_recent = homa_get_be32(p + 24);
-	conn->segs_in++;
-	if (plain || ack != una)
-		acked_in(engine, conn, ack, width, plain);
-	else
-		events = 0;
-	if (likely(length)) {
-		copy->conn = conn;
-		copy->from = header;
-		copy->length = length;
-		copy->to = seq - conn->irs - 1;
-		bytes_in(engine, conn, end, due, now);
-		events |= TAS_EV_READABLE;
-	} else {
-		copy->conn = NULL;
-		conn->heard_at = now;
-	}
 	conn->events |= events;
 	if (likely(!homa_list_linked(&conn->event)))
 		homa_list_add_tail(&engine->events, &conn->event);
 	engine->metrics.usual_segments++;
+}
+
+/* Takes a segment if it is the usual one; false: it is not, and nothing was done. */
+static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn,
+			    const u8 *p, u32 length, struct tas_copy *copy)
+{
+	struct tas_flow *f = &conn->f;
+	u32 shape = homa_get_be32(p + 12), seq = homa_get_be32(p + 4);
+	u32 ack = homa_get_be32(p + 8), una = f->snd_una,
+	    events = TAS_EV_WRITABLE;
+	u32 header = TAS_HDR, usual = SHAPE(TAS_HDR, TAS_ACK),
+	    ts = f->ts_recent, width;
+
+	if (likely(f->flags & TAS_F_TS)) {
+		header = TS_HEADER;
+		usual = SHAPE(TS_HEADER, TAS_ACK);
+		if (length < TS_HEADER || homa_get_be32(p + 20) != TS_WORD)
+			return false;
+		ts = homa_get_be32(p + 24);
+	}
+	length -= header;
+	if ((shape & SHAPE_MASK) != usual || seq != f->rcv_nxt ||
+	    (s32)(ts - f->ts_recent) < 0 || length > conn->rcv_mss ||
+	    length > f->rcv_edge - seq || ack - una > f->snd_nxt - una)
+		return false;
+	width = (shape & 0xffff) << f->snd_wscale;
+	/* An ACK that brings no news may open the window, or be a duplicate. */
+	if (ack == una && (!length || ack + width != f->snd_edge))
+		return false;
+	if (likely(seq == f->rcv_acked))
+		f->ts_recent = ts;
+	conn->segs_in++;
+	if (likely(ack != una))
+		acked_in(engine, conn, ack, width);
+	else
+		events = 0;
+	if (likely(length)) {
+		fill(copy, conn, header, length, seq);
+		bytes_in(engine, conn, length);
+		events |= TAS_EV_READABLE;
+	} else {
+		copy->conn = NULL;
+		conn->heard_at = engine->now;
+	}
+	tell(engine, conn, events);
+	return true;
+}
+
+/* Takes a segment if it is a plain one: the usual one with bytes and timestamps, on a connection
+ * that owes no ACK and has more than half of its receive window open, and it acknowledges all
+ * that was written, when no round trip is to be measured. False: it is not, and nothing was
+ * done. This calls nothing, so no registers are saved for it. */
+static inline bool plain_in(struct tas_engine *engine, struct tas_conn *conn,
+			    const u8 *p, u32 length, struct tas_copy *copy)
+{
+	struct tas_flow *f = &conn->f;
+	u32 seq, ack = homa_get_be32(p + 8), ts, width;
+	u64 now = engine->now;
+
+	if ((f->flags & PLAIN_MASK) != PLAIN || ack == f->snd_una ||
+	    ack != f->snd_nxt || ack != f->snd_end || now >= conn->measure_at)
+		return false;
+	/* The length of what is shorter than this header is more than that of any segment. */
+	length -= TS_HEADER;
+	seq = homa_get_be32(p + 4);
+	if (length - 1 >= conn->rcv_mss || seq != f->rcv_nxt ||
+	    !tas_before(seq, conn->rcv_low) ||
+	    (homa_get_be32(p + 12) & SHAPE_MASK) != SHAPE(TS_HEADER, TAS_ACK) ||
+	    homa_get_be32(p + 20) != TS_WORD)
+		return false;
+	ts = homa_get_be32(p + 24);
+	if ((s32)(ts - f->ts_recent) < 0)
+		return false;
+	/* As no ACK is owed, rcv_acked is rcv_nxt. */
+	f->ts_recent = ts;
+	width = (u32)homa_get_be16(p + 14) << f->snd_wscale;
+	f->snd_edge = ack + width;
+	if (unlikely(width > conn->snd_most))
+		conn->snd_most = width;
+	f->snd_una = ack;
+	fill(copy, conn, TS_HEADER, length, seq);
+	f->rcv_nxt = seq + length;
+	f->flags |= TAS_F_ACK_LATER;
+	conn->owed_at = now;
+	conn->segs_in++;
+	conn->data_in++;
+	conn->data_at = now;
+	tell(engine, conn, TAS_EV_READABLE | TAS_EV_WRITABLE);
 	return true;
 }
 
@@ -199,7 +237,7 @@ static HOMA_APART int less_usual_in(struct tas_engine *engine,
 	struct tas_conn *conn = copy->conn;
 
 	if (likely((tas_is_short(&conn->f) || fold_for(engine, conn, length)) &&
-		   usual_in(engine, conn, packet, length, copy, false)))
+		   usual_in(engine, conn, packet, length, copy)))
 		return 0;
 	return other_in(engine, pair, packet, length, ecn, copy);
 }
@@ -214,9 +252,7 @@ int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair,
 	conn = find(engine, pair, homa_get_be32(packet));
 	if (unlikely(!conn))
 		return other_in(engine, pair, packet, length, ecn, copy);
-	if (likely((conn->f.flags & (TAS_F_LONG | TAS_F_SHORT | TAS_F_TS)) ==
-			   (TAS_F_SHORT | TAS_F_TS) &&
-		   usual_in(engine, conn, packet, length, copy, true)))
+	if (likely(plain_in(engine, conn, packet, length, copy)))
 		return 0;
 	copy->conn = conn;
 	return less_usual_in(engine, pair, packet, length, ecn, copy);

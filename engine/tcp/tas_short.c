@@ -45,6 +45,9 @@ static bool settled(const struct tas_conn *conn)
 {
 	const struct tas_flow *f = &conn->f;
 
+	if (f->rcv_acked != f->rcv_nxt &&
+	    !(f->flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER)))
+		return false;
 	return (!f->quick || (f->flags & TAS_F_PINGPONG)) &&
 	       f->rcv_nxt != conn->irs + 1 && f->rx_shift &&
 	       conn->rcv_mss <= tas_rx_size(conn) / 2 &&

@@ -55,7 +55,7 @@ static void put_sender(struct xp_world *w, struct xp_sink *s,
 	xp_put(s, c->rttvar);
 	xp_put(s, c->rto);
 	put_time(w, s, c->rtt_at);
-	put_time(w, s, c->timed_at);
+	put_time(w, s, c->measure_at);
 	put_time(w, s, c->sent_at);
 	put_time(w, s, c->stalled_at);
 }

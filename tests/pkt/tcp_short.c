@@ -108,7 +108,7 @@ static void pin(void)
 		b[i]->conn->rto =
 			TRIP + b[i]->engine.params.rto_min_ms * TAS_MSEC;
 		b[i]->conn->rtt_at = 0;
-		b[i]->conn->timed_at = b[i]->now;
+		b[i]->conn->measure_at = b[i]->now + TAS_TIMED_NS;
 	}
 }
 
