@@ -260,6 +260,10 @@ int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair,
 
 /* ---- out ---- */
 
+/* The same of a connection that sends plain segments. */
+#define PLAIN_OUT (TAS_F_SHORT | TAS_F_TS | TAS_F_PINGPONG)
+#define PLAIN_OUT_MASK (TAS_F_LONG | PLAIN_OUT)
+
 /* Is all that there is to send one segment or an ACK, and may it go now? */
 static inline bool ready(const struct tas_conn *conn, u32 left)
 {
@@ -276,8 +280,14 @@ static inline bool ready(const struct tas_conn *conn, u32 left)
 	       !tas_after(conn->snd_small, f->snd_una);
 }
 
+/* Has the application taken so much that the receive window may be opened? */
+static inline bool may_open(const struct tas_conn *conn)
+{
+	return !tas_before(conn->f.rcv_read, conn->rcv_open);
+}
+
 /* Opens the receive window by the rule of tas_window(). */
-static HOMA_RARE void open_window(struct tas_conn *conn)
+static inline void open_window(struct tas_conn *conn)
 {
 	struct tas_flow *f = &conn->f;
 	u32 old = f->rcv_edge - f->rcv_nxt;
@@ -292,29 +302,42 @@ static HOMA_RARE void open_window(struct tas_conn *conn)
 	}
 }
 
-static inline void header_out(struct tas_engine *engine, struct tas_conn *conn,
-			      u32 flags, struct tas_out *out)
+/* Writes a header with @flags, and what else the host is to know of a segment of @length bytes;
+ * no ACK is owed any more. With @ts the header has timestamps. Constants are folded into it. */
+static HOMA_INLINE void write_out(struct tas_engine *engine,
+				  struct tas_conn *conn, u32 length, u32 flags,
+				  bool ts, struct tas_out *out)
 {
 	struct tas_flow *f = &conn->f;
-	u32 header = TAS_HDR, window;
+	u32 header = ts ? TS_HEADER : TAS_HDR, nxt = f->snd_nxt;
+	u32 rcv_nxt = f->rcv_nxt, ports;
 	u8 *p = out->header;
+	s32 behind;
 
-	if ((s32)(f->rcv_read - conn->rcv_open) >= 0)
-		open_window(conn);
-	window = (f->rcv_edge - f->rcv_nxt + tas_scale_slack(conn)) >>
-		 f->rcv_wscale;
-	if (likely(f->flags & TAS_F_TS)) {
-		header = TS_HEADER;
+	/* The window is rounded up: a negative number is, if bits are shifted out of it. In the
+	 * short form it fits into its field. */
+	behind = (s32)(rcv_nxt - f->rcv_edge) >> f->rcv_wscale;
+	ports = (u32)f->pair.remote_port << 16 | f->pair.local_port;
+	homa_put_be32(p, ports << 16 | ports >> 16);
+	homa_put_be32(p + 4, nxt);
+	homa_put_be32(p + 8, rcv_nxt);
+	homa_put_be32(p + 12, SHAPE(header, flags) - (u32)behind);
+	homa_put_be32(p + 16, 0);
+	if (ts) {
 		homa_put_be32(p + 20, TS_WORD);
 		homa_put_be32(p + 24, engine->clock_ms + conn->ts_offset);
 		homa_put_be32(p + 28, f->ts_recent);
 	}
-	homa_put_be32(p, (u32)f->pair.local_port << 16 | f->pair.remote_port);
-	homa_put_be32(p + 4, f->snd_nxt);
-	homa_put_be32(p + 8, f->rcv_nxt);
-	homa_put_be32(p + 12, SHAPE(header, flags) | homa_min_u32(window, 65535));
-	homa_put_be32(p + 16, 0);
+	out->pair = f->pair;
+	out->conn = conn;
+	out->from = nxt - conn->iss - 1;
+	out->length = length;
+	out->mss = f->mss;
+	out->ecn = TAS_ECN_NONE;
 	out->header_length = (u8)header;
+	f->rcv_acked = rcv_nxt;
+	conn->segs_out++;
+	engine->metrics.usual_sent++;
 }
 
 static inline void bytes_out(struct tas_engine *engine, struct tas_conn *conn,
@@ -345,40 +368,95 @@ static inline bool usual_out(struct tas_engine *engine, struct tas_conn *conn,
 {
 	struct tas_flow *f = &conn->f;
 	u32 length = f->snd_end - f->snd_nxt;
+	u32 flags = length ? TAS_ACK | TAS_PSH : TAS_ACK;
 
 	if (unlikely(!tas_is_short(f)) && !tas_fold(engine, conn))
 		return false;
 	if (unlikely(!ready(conn, length)))
 		return false;
-	header_out(engine, conn, length ? TAS_ACK | TAS_PSH : TAS_ACK, out);
-	out->pair = f->pair;
-	out->conn = conn;
-	out->from = f->snd_nxt - conn->iss - 1;
-	out->length = length;
-	out->mss = f->mss;
-	out->ecn = TAS_ECN_NONE;
+	if (unlikely(may_open(conn)))
+		open_window(conn);
+	if (likely(f->flags & TAS_F_TS))
+		write_out(engine, conn, length, flags, true, out);
+	else
+		write_out(engine, conn, length, flags, false, out);
 	f->flags &= ~(u32)(TAS_F_ACK_NOW | TAS_F_ACK_LATER);
-	f->rcv_acked = f->rcv_nxt;
-	conn->segs_out++;
 	if (likely(length))
 		bytes_out(engine, conn, length);
 	else
 		engine->metrics.acks_sent++;
-	engine->metrics.usual_sent++;
+	return true;
+}
+
+/* Is the next segment of @conn a plain one? It is the usual one with bytes, less than a full
+ * segment, and with timestamps, when nothing is under way and replies carry the ACKs. */
+static inline bool is_plain(const struct tas_conn *conn)
+{
+	const struct tas_flow *f = &conn->f;
+	u32 length = f->snd_end - f->snd_una;
+
+	return (f->flags & PLAIN_OUT_MASK) == PLAIN_OUT &&
+	       f->snd_nxt == f->snd_una && length - 1 < f->mss - 1u &&
+	       !tas_before(f->snd_edge, f->snd_end);
+}
+
+/* Writes the plain segment of @conn, which is the first that waits for its turn. */
+static HOMA_INLINE bool plain_out(struct tas_engine *engine,
+				  struct tas_conn *conn, struct tas_out *out)
+{
+	struct tas_flow *f = &conn->f;
+	u32 end = f->snd_end, length = end - f->snd_una;
+
+	write_out(engine, conn, length, TAS_ACK | TAS_PSH, true, out);
+	f->flags &= ~(u32)(TAS_F_ACK_NOW | TAS_F_ACK_LATER | TAS_F_UNTIMED);
+	f->snd_nxt = end;
+	conn->snd_small = end;
+	conn->stalled_at = engine->now;
+	conn->sent_at = engine->now;
+	conn->data_out++;
+	engine->metrics.data_sent++;
+	engine->metrics.data_bytes += length;
+	homa_list_del_first(&engine->tx, &f->tx);
+	return true;
+}
+
+/* The connection that is the first that waits for its turn. */
+static inline struct tas_conn *first_out(const struct tas_engine *engine)
+{
+	return homa_container_of(engine->tx.next, struct tas_conn, f.tx);
+}
+
+/* Opens the window and writes a plain segment. This stands apart, as do the segments that are not
+ * plain, so that tas_next_out() calls nothing and saves no registers. */
+static HOMA_APART bool opening_out(struct tas_engine *engine, struct tas_out *out)
+{
+	struct tas_conn *conn = first_out(engine);
+
+	open_window(conn);
+	return plain_out(engine, conn, out);
+}
+
+static HOMA_APART bool less_usual_out(struct tas_engine *engine,
+				      struct tas_out *out)
+{
+	struct tas_conn *conn = first_out(engine);
+
+	if (unlikely(!usual_out(engine, conn, out)))
+		return tas_next_other(engine, out);
+	homa_list_del_first(&engine->tx, &conn->f.tx);
 	return true;
 }
 
 bool tas_next_out(struct tas_engine *engine, struct tas_out *out)
 {
-	struct homa_list *node = engine->tx.next;
-	struct tas_conn *conn;
+	struct tas_conn *conn = first_out(engine);
 
-	if (unlikely(node == &engine->tx ||
+	if (unlikely(&conn->f.tx == &engine->tx ||
 		     engine->stray_head != engine->stray_tail))
 		return tas_next_other(engine, out);
-	conn = homa_container_of(node, struct tas_conn, f.tx);
-	if (unlikely(!usual_out(engine, conn, out)))
-		return tas_next_other(engine, out);
-	homa_list_del(node);
-	return true;
+	if (unlikely(!is_plain(conn)))
+		return less_usual_out(engine, out);
+	if (unlikely(may_open(conn)))
+		return opening_out(engine, out);
+	return plain_out(engine, conn, out);
 }

@@ -51,6 +51,25 @@ static u32 announced(const struct tas_conn *conn)
 	       ((conn->f.rcv_edge - conn->f.rcv_nxt + slack) & ~slack);
 }
 
+/* What the fast path takes for granted in the short form. */
+static const char *check_short(const struct tas_conn *conn)
+{
+	const struct tas_flow *f = &conn->f;
+	u32 size = tas_rx_size(conn);
+
+	if (!(f->flags & TAS_F_SHORT))
+		return NULL;
+	MUST(f->state == TAS_ESTABLISHED);
+	MUST(!(f->flags & (TAS_F_FIN | TAS_F_CLOSED | TAS_F_FIN_IN)));
+	MUST(conn->rcv_open == f->rcv_edge + conn->rcv_mss - size);
+	MUST(conn->rcv_low == f->rcv_edge - size / 2);
+	MUST(conn->rcv_mss <= size / 2);
+	MUST(f->rcv_edge - f->rcv_nxt <= 65535u << f->rcv_wscale);
+	MUST(f->rcv_acked == f->rcv_nxt ||
+	     (f->flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER)));
+	return NULL;
+}
+
 static const char *check_received(const struct tas_conn *conn)
 {
 	const struct tas_flow *f = &conn->f;
@@ -118,6 +137,7 @@ const char *tcp_check(struct tas_engine *engine)
 
 			wrong = check_sent(conn);
 			wrong = wrong ? wrong : check_received(conn);
+			wrong = wrong ? wrong : check_short(conn);
 			wrong = wrong ? wrong : check_times(engine, conn);
 			if (wrong)
 				return wrong;
