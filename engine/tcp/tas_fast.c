@@ -328,7 +328,7 @@ static HOMA_INLINE void write_out(struct tas_engine *engine,
 		homa_put_be32(p + 24, engine->clock_ms + conn->ts_offset);
 		homa_put_be32(p + 28, f->ts_recent);
 	}
-	out->pair = f->pair;
+	out->pair = &f->pair;
 	out->conn = conn;
 	out->from = nxt - conn->iss - 1;
 	out->length = length;

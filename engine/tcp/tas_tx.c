@@ -63,7 +63,7 @@ void tas_send_ack(struct tas_engine *engine, struct tas_conn *conn)
 static void write_out(struct tas_conn *conn, const struct tas_segment *seg,
 		      u32 length, struct tas_out *out)
 {
-	out->pair = conn->f.pair;
+	out->pair = &conn->f.pair;
 	out->conn = conn;
 	out->from = seg->seq - conn->iss - 1;
 	out->length = length;
@@ -394,7 +394,7 @@ static void stray_out(struct tas_engine *engine, struct tas_out *out)
 	const struct tas_stray *stray =
 		&engine->stray[engine->stray_head++ % TAS_STRAYS];
 
-	out->pair = stray->pair;
+	out->pair = &stray->pair;
 	out->conn = NULL;
 	out->from = out->length = 0;
 	out->mss = 0;

@@ -90,7 +90,8 @@ struct tas_copy {
 
 /**
  * struct tas_out - a segment to send
- * @pair: the two ends; the segment goes from @local to @remote.
+ * @pair: the two ends; the segment goes from @local to @remote. The engine may change it in its
+ *	next call.
  * @conn: connection from whose send buffer the payload comes; NULL: there is no payload.
  * @from: position in the stream of the payload's first byte, as in struct tas_copy.
  * @length: number of bytes of payload.
@@ -101,7 +102,7 @@ struct tas_copy {
  * @header: the TCP header. The host fills in the checksum, which is 0.
  */
 struct tas_out {
-	struct tas_pair pair;
+	const struct tas_pair *pair;
 	struct tas_conn *conn;
 	u32 from;
 	u32 length;

@@ -81,8 +81,8 @@ static void arrive(struct tas_engine *to, const struct tas_out *out)
 	u32 length = out->header_length + out->length;
 
 	memcpy(packet, out->header, out->header_length);
-	memcpy(pair.local, out->pair.remote, 16);
-	memcpy(pair.remote, out->pair.local, 16);
+	memcpy(pair.local, out->pair->remote, 16);
+	memcpy(pair.remote, out->pair->local, 16);
 	enter();
 	tas_rx_packet(to, &pair, packet, length, out->ecn, &copy);
 	leave();
@@ -206,9 +206,11 @@ static int strangers(u16 port)
 					      TAS_OPT_TS,
 				   .mss = 1460,
 				   .ts = 1 };
-	struct tas_out out = { .pair.local = { [10] = 0xff, [11] = 0xff },
-			       .pair.remote = {
-				       [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 } };
+	struct tas_pair pair = {
+		.local = { [10] = 0xff, [11] = 0xff },
+		.remote = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 }
+	};
+	struct tas_out out = { .pair = &pair };
 	struct tas_out reply;
 	u32 i;
 
@@ -219,7 +221,7 @@ static int strangers(u16 port)
 		tas_set_now(ends[1], now, EXCEPTIONS);
 		seg.sport = (u16)(1024 + i % 60000);
 		seg.seq = (u32)homa_hash_mix(i);
-		homa_put_be32(out.pair.local + 12, (u32)homa_hash_mix(i + 1));
+		homa_put_be32(pair.local + 12, (u32)homa_hash_mix(i + 1));
 		out.header_length = (u8)tas_encode(&seg, out.header);
 		counting = i >= CONNECTIONS;
 		arrive(ends[1], &out);

@@ -52,8 +52,8 @@ static u32 ip_header(const struct pkt_bed *bed, const struct tas_out *out,
 		homa_put_be16(p + 4, (u16)length);
 		p[6] = TCP_PROTOCOL;
 		p[7] = 64;
-		memcpy(p + 8, out->pair.local, 16);
-		memcpy(p + 24, out->pair.remote, 16);
+		memcpy(p + 8, out->pair->local, 16);
+		memcpy(p + 24, out->pair->remote, 16);
 		return header;
 	}
 	p[0] = 0x45;
@@ -62,8 +62,8 @@ static u32 ip_header(const struct pkt_bed *bed, const struct tas_out *out,
 	p[6] = 0x40; /* do not fragment */
 	p[8] = 64;
 	p[9] = TCP_PROTOCOL;
-	memcpy(p + 12, out->pair.local + 12, 4);
-	memcpy(p + 16, out->pair.remote + 12, 4);
+	memcpy(p + 12, out->pair->local + 12, 4);
+	memcpy(p + 16, out->pair->remote + 12, 4);
 	homa_put_be16(p + 10, fold(sum(p, header, 0)));
 	return header;
 }
@@ -92,7 +92,7 @@ static void queue(struct pkt_bed *bed, const struct tas_out *out, u32 from,
 	for (i = 0; i < length; i++)
 		p[out->header_length + i] =
 			(u8)((out->from + from + i) % PATTERN);
-	homa_put_be16(p + 16, fold(sum(p, tcp, pseudo(bed, &out->pair, tcp))));
+	homa_put_be16(p + 16, fold(sum(p, tcp, pseudo(bed, out->pair, tcp))));
 }
 
 void bed_send(struct pkt_bed *bed, const struct tas_out *out)

@@ -21,6 +21,7 @@
 struct packet {
 	u64 at;
 	struct tas_out out;
+	struct tas_pair pair;
 };
 
 /* Packets in order of arrival at @to. */
@@ -51,15 +52,15 @@ static void arrive(struct share *s, struct path *path)
 	while (path->head != path->tail &&
 	       path->ring[path->head % RING].at <= s->now) {
 		p = &path->ring[path->head++ % RING];
-		memcpy(pair.local, p->out.pair.remote, 16);
-		memcpy(pair.remote, p->out.pair.local, 16);
+		memcpy(pair.local, p->pair.remote, 16);
+		memcpy(pair.remote, p->pair.local, 16);
 		/* The payload is not looked at, and not there. */
 		assert_int_equal(tas_rx_packet(path->to, &pair, p->out.header,
 					       p->out.header_length + p->out.length,
 					       p->out.ecn, &copy),
 				 0);
 		if (path == &s->path[0] && s->now - s->begin > BEGIN && copy.conn)
-			s->got[p->out.pair.local_port % FLOWS] += copy.length;
+			s->got[p->pair.local_port % FLOWS] += copy.length;
 	}
 }
 
@@ -71,6 +72,7 @@ static void put(struct path *path, const struct tas_out *out, u64 at)
 	if (path->tail != path->head)
 		at = homa_max_u64(at, last->at);
 	path->ring[path->tail % RING].out = *out;
+	path->ring[path->tail % RING].pair = *out->pair;
 	path->ring[path->tail++ % RING].at = at;
 }
 

@@ -39,8 +39,8 @@ static void same_out(void)
 				 b[1]->out.header_length);
 		assert_memory_equal(b[0]->out.header, b[1]->out.header,
 				    b[0]->out.header_length);
-		assert_memory_equal(&b[0]->out.pair, &b[1]->out.pair,
-				    sizeof(b[0]->out.pair));
+		assert_memory_equal(b[0]->out.pair, b[1]->out.pair,
+				    sizeof(*b[0]->out.pair));
 		assert_int_equal(b[0]->out.from, b[1]->out.from);
 		assert_int_equal(b[0]->out.length, b[1]->out.length);
 		assert_int_equal(b[0]->out.mss, b[1]->out.mss);

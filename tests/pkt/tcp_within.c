@@ -73,11 +73,11 @@ static u32 pump(struct within *w, u32 most)
 	u32 n;
 
 	for (n = 0; n < most && tas_next_out(engine, &out); n++) {
-		pair = out.pair;
-		memcpy(pair.local, out.pair.remote, sizeof(pair.local));
-		memcpy(pair.remote, out.pair.local, sizeof(pair.remote));
-		pair.local_port = out.pair.remote_port;
-		pair.remote_port = out.pair.local_port;
+		pair = *out.pair;
+		memcpy(pair.local, out.pair->remote, sizeof(pair.local));
+		memcpy(pair.remote, out.pair->local, sizeof(pair.remote));
+		pair.local_port = out.pair->remote_port;
+		pair.remote_port = out.pair->local_port;
 		assert_int_equal(tas_decode(&seg, out.header, out.header_length),
 				 0);
 		seg.length = out.length;

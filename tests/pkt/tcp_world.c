@@ -276,7 +276,8 @@ static void forge(struct world *w, int to)
 				    0xff };
 	struct tas_segment seg = { .sport = to ? 1000 : 80,
 				   .dport = to ? 80 : 1000 };
-	struct tas_out out = { .ecn = (u8)draw(w, 4) };
+	struct tas_pair pair;
+	struct tas_out out = { .pair = &pair, .ecn = (u8)draw(w, 4) };
 	u8 packet[PACKET];
 	int n;
 
@@ -290,8 +291,8 @@ static void forge(struct world *w, int to)
 	seg.num_sacks = (u8)draw(w, TAS_SACKS + 1);
 	seg.ts = (u32)homa_rng_next(&w->rng);
 	seg.ts_echo = (u32)homa_rng_next(&w->rng);
-	memcpy(out.pair.local, address(w, !to), 16);
-	memcpy(out.pair.remote, address(w, to), 16);
+	memcpy(pair.local, address(w, !to), 16);
+	memcpy(pair.remote, address(w, to), 16);
 	out.header_length = (u8)tas_encode(&seg, out.header);
 	out.length = draw(w, 100);
 	/* The other end's bed writes it, as nobody else can. */

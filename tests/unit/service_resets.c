@@ -69,7 +69,7 @@ static u32 send_all(struct bed *bed, struct caller *callers)
 				 0);
 		for (i = 0; seg.flags & TAS_RST && i < CALLERS; i++)
 			callers[i].reset |= callers[i].pair.remote_port ==
-					    out.pair.remote_port;
+					    out.pair->remote_port;
 	}
 	for (i = 0; i < CALLERS; i++)
 		n += callers[i].reset;

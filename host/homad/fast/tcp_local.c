@@ -159,15 +159,15 @@ static void hand_over(struct homad_thread *t, const struct tas_out *out)
 {
 	struct homad_stream *source = out->conn ? out->conn->host : NULL, *sink;
 	struct tas_engine *engine = &t->tcp->local;
-	struct tas_pair pair = { .local_port = out->pair.remote_port,
-				 .remote_port = out->pair.local_port };
+	struct tas_pair pair = { .local_port = out->pair->remote_port,
+				 .remote_port = out->pair->local_port };
 	struct tas_segment seg;
 	struct tas_copy copy;
 
 	if (unlikely(out->length && (!source || !source->home)))
 		return;
-	memcpy(pair.local, out->pair.remote, sizeof(pair.local));
-	memcpy(pair.remote, out->pair.local, sizeof(pair.remote));
+	memcpy(pair.local, out->pair->remote, sizeof(pair.local));
+	memcpy(pair.remote, out->pair->local, sizeof(pair.remote));
 	if (unlikely(tas_decode(&seg, out->header, out->header_length)))
 		return;
 	seg.length = out->length;

@@ -116,7 +116,7 @@ static bool add(struct batch *b, const struct tas_out *out,
 		header[HOMAD_TCP_FLAGS_AT] &= (u8)~(TAS_FIN | TAS_PSH);
 	if (offset)
 		header[HOMAD_TCP_FLAGS_AT] &= (u8)~TAS_CWR;
-	name_ends(tcp, i, &out->pair);
+	name_ends(tcp, i, out->pair);
 	tx->proto = NIC_TCP;
 	tx->ecn = out->ecn;
 	tx->prio = 0;
@@ -140,8 +140,9 @@ static bool add(struct batch *b, const struct tas_out *out,
 static u64 wire_bytes(const struct tas_out *out, u32 segments)
 {
 	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
-	u32 ip = memcmp(out->pair.remote, mapped, sizeof(mapped)) ? IPV6_HEADER :
-								    IPV4_HEADER;
+	u32 ip = memcmp(out->pair->remote, mapped, sizeof(mapped)) ?
+			 IPV6_HEADER :
+			 IPV4_HEADER;
 
 	return out->length +
 	       (u64)segments * (out->header_length + ip + CABLE_BYTES);
@@ -149,7 +150,7 @@ static u64 wire_bytes(const struct tas_out *out, u32 segments)
 
 static void send_unit(struct batch *b, const struct tas_out *out)
 {
-	struct homad_port *port = homad_tcp_port_towards(b->t, &out->pair);
+	struct homad_port *port = homad_tcp_port_towards(b->t, out->pair);
 	struct homad_stream *stream = out->conn ? out->conn->host : NULL;
 	u32 offset = 0, length, segments = 0;
 	u64 wire;

@@ -250,9 +250,9 @@ static void tas_sim_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *p
 static void pkt_of(const struct tas_out *out, struct sim_pkt *pkt)
 {
 	struct sim_msg *msg = out->conn ? out->conn->host : NULL;
-	u32 ports = (u32)out->pair.local_port << 16 | out->pair.remote_port;
+	u32 ports = (u32)out->pair->local_port << 16 | out->pair->remote_port;
 
-	pkt->dst = (u16)host_at(out->pair.remote);
+	pkt->dst = (u16)host_at(out->pair->remote);
 	pkt->hdr_len = out->header_length;
 	memcpy(pkt->hdr, out->header, out->header_length);
 	pkt->payload = out->length;
