@@ -81,21 +81,24 @@ static inline void acked_in(struct tas_engine *engine, struct tas_conn *conn,
 	tas_want(engine, conn);
 }
 
+/* Takes bytes up to @end; @due: so many are not acknowledged that an ACK is due at once. */
 static inline void bytes_in(struct tas_engine *engine, struct tas_conn *conn,
-			    u32 length)
+			    u32 end, bool due)
 {
 	struct tas_flow *f = &conn->f;
+	u32 flags = f->flags;
+	u64 now = engine->now;
 
 	conn->data_in++;
-	conn->data_at = engine->now;
-	f->rcv_nxt += length;
-	if (unlikely(f->rcv_nxt - f->rcv_acked > conn->rcv_mss)) {
-		f->flags |= TAS_F_ACK_NOW;
+	conn->data_at = now;
+	f->rcv_nxt = end;
+	if (unlikely(due)) {
+		f->flags = flags | TAS_F_ACK_NOW;
 		if (!homa_list_linked(&f->tx))
 			homa_list_add_tail(&engine->tx, &f->tx);
-	} else if (!(f->flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER))) {
-		f->flags |= TAS_F_ACK_LATER;
-		conn->owed_at = engine->now;
+	} else if (!(flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER))) {
+		f->flags = flags | TAS_F_ACK_LATER;
+		conn->owed_at = now;
 	}
 }
 
@@ -118,43 +121,45 @@ static inline void tell(struct tas_engine *engine, struct tas_conn *conn,
 	engine->metrics.usual_segments++;
 }
 
-/* Takes a segment if it is the usual one; false: it is not, and nothing was done. */
-static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn,
-			    const u8 *p, u32 length, struct tas_copy *copy)
+/* Takes a segment if it is the usual one; false: it is not, and nothing was done. @ts, a constant:
+ * both sides use timestamps. */
+static HOMA_INLINE bool usual_in(struct tas_engine *engine,
+				 struct tas_conn *conn, const u8 *p, u32 length,
+				 struct tas_copy *copy, bool ts)
 {
 	struct tas_flow *f = &conn->f;
-	u32 shape = homa_get_be32(p + 12), seq = homa_get_be32(p + 4);
-	u32 ack = homa_get_be32(p + 8), una = f->snd_una,
-	    events = TAS_EV_WRITABLE;
-	u32 header = TAS_HDR, usual = SHAPE(TAS_HDR, TAS_ACK),
-	    ts = f->ts_recent, width;
+	u32 header = ts ? TS_HEADER : TAS_HDR, una = f->snd_una, width, end;
+	u32 seq = homa_get_be32(p + 4), ack = homa_get_be32(p + 8);
+	u32 events = TAS_EV_WRITABLE;
+	bool due;
 
-	if (likely(f->flags & TAS_F_TS)) {
-		header = TS_HEADER;
-		usual = SHAPE(TS_HEADER, TAS_ACK);
-		if (length < TS_HEADER || homa_get_be32(p + 20) != TS_WORD)
-			return false;
-		ts = homa_get_be32(p + 24);
-	}
+	/* The length of what is shorter than its header is more than any window. */
 	length -= header;
-	if ((shape & SHAPE_MASK) != usual || seq != f->rcv_nxt ||
-	    (s32)(ts - f->ts_recent) < 0 || length > conn->rcv_mss ||
-	    length > f->rcv_edge - seq || ack - una > f->snd_nxt - una)
+	if ((homa_get_be32(p + 12) & SHAPE_MASK) != SHAPE(header, TAS_ACK) ||
+	    seq != f->rcv_nxt || length > f->rcv_edge - seq ||
+	    ack - una > f->snd_nxt - una)
 		return false;
-	width = (shape & 0xffff) << f->snd_wscale;
+	if (ts && (homa_get_be32(p + 20) != TS_WORD ||
+		   (s32)(homa_get_be32(p + 24) - f->ts_recent) < 0))
+		return false;
+	end = seq + length;
+	due = end - f->rcv_acked > conn->rcv_mss;
+	if (due && length > conn->rcv_mss)
+		return false;
+	width = (u32)homa_get_be16(p + 14) << f->snd_wscale;
 	/* An ACK that brings no news may open the window, or be a duplicate. */
 	if (ack == una && (!length || ack + width != f->snd_edge))
 		return false;
-	if (likely(seq == f->rcv_acked))
-		f->ts_recent = ts;
+	if (ts && seq == f->rcv_acked)
+		f->ts_recent = homa_get_be32(p + 24);
 	conn->segs_in++;
-	if (likely(ack != una))
+	if (ack != una)
 		acked_in(engine, conn, ack, width);
 	else
 		events = 0;
 	if (likely(length)) {
 		fill(copy, conn, header, length, seq);
-		bytes_in(engine, conn, length);
+		bytes_in(engine, conn, end, due);
 		events |= TAS_EV_READABLE;
 	} else {
 		copy->conn = NULL;
@@ -162,6 +167,14 @@ static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn,
 	}
 	tell(engine, conn, events);
 	return true;
+}
+
+/* The same for a connection without timestamps. */
+static HOMA_APART bool usual_without_ts(struct tas_engine *engine,
+					struct tas_conn *conn, const u8 *p,
+					u32 length, struct tas_copy *copy)
+{
+	return usual_in(engine, conn, p, length, copy, false);
 }
 
 /* Takes a segment if it is a plain one: the usual one with bytes and timestamps, on a connection
@@ -236,8 +249,10 @@ static HOMA_APART int less_usual_in(struct tas_engine *engine,
 {
 	struct tas_conn *conn = copy->conn;
 
-	if (likely((tas_is_short(&conn->f) || fold_for(engine, conn, length)) &&
-		   usual_in(engine, conn, packet, length, copy)))
+	if ((likely(tas_is_short(&conn->f)) || fold_for(engine, conn, length)) &&
+	    (likely(conn->f.flags & TAS_F_TS) ?
+		     usual_in(engine, conn, packet, length, copy, true) :
+		     usual_without_ts(engine, conn, packet, length, copy)))
 		return 0;
 	return other_in(engine, pair, packet, length, ecn, copy);
 }
