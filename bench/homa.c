@@ -20,9 +20,8 @@
 
 #include "bench_transport.h"
 
-/* Most messages taken before the caller looks at its clock again. */
-/* One poll takes so many messages at most, and none after so many bytes: requests become due in
- * the meantime, and contents that are checked or copied take time. */
+/* Before the caller looks at its clock again so many messages are taken at most, and none after so
+ * many bytes: requests become due meanwhile, and contents that are checked or copied take time. */
 #define BATCH 64
 #define BATCH_BYTES 65536
 #define SLOT_MASK ((1u << 20) - 1)
