@@ -280,13 +280,23 @@ static void refuse_writes(struct homa_sv_sock *s)
 		;
 }
 
-/* The pair may hold more now: most often all that has arrived, so that the program's poll() tells
- * of the reset at once. */
+/* The pair may hold more now, as far as net.core.wmem_max lets it: most often all that has arrived,
+ * so that the program's poll() tells of the reset at once. */
 static void make_room(struct homa_sv_sock *s)
 {
 	const int most = INT_MAX / 2;
+	int before = 0, after = 0;
+	socklen_t size = sizeof(int);
 
+	getsockopt(s->end, SOL_SOCKET, SO_SNDBUF, &before, &size);
 	setsockopt(s->end, SOL_SOCKET, SO_SNDBUF, &most, sizeof(most));
+	getsockopt(s->end, SOL_SOCKET, SO_SNDBUF, &after, &size);
+	if (after < before) {
+		/* The kernel doubles what is set. */
+		before /= 2;
+		setsockopt(s->end, SOL_SOCKET, SO_SNDBUF, &before,
+			   sizeof(before));
+	}
 	s->may_write = true;
 }
 
