@@ -160,12 +160,34 @@ static void buffer__that_grows_beside_one_with_more_memory(void **state)
 	munmap(spans, 2ul * SLOTS * HOMA_STREAM_SPAN);
 }
 
+/* The slot's send buffer has more memory, of a stream of before, but less than was asked for, and
+ * there is no more: the stream gets that. */
+static void buffer__that_gets_what_the_slot_has(void **state)
+{
+	struct homad_grow grow = { .num = 1 };
+	struct way w;
+
+	(void)state;
+	begin(&w, MOST);
+	w.p->s.backing[w.stream->slot].have[HOMAD_TX] = MOST - 1;
+	fill(&w);
+	assert_int_equal(w.p->s.asks_tail, 1);
+	grow.streams = &w.p->s;
+	grow.slot[0] = w.stream->slot;
+	grow.from[0][HOMAD_RX] = grow.to[0][HOMAD_RX] = HOMA_STREAM_MIN_SHIFT;
+	grow.from[0][HOMAD_TX] = grow.to[0][HOMAD_TX] = MOST - 1;
+	homad_call(w.bed->t, homad_streams_grown, &grow);
+	assert_int_equal(w.slot->tx_shift, MOST - 1);
+	finish(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffer__that_is_as_large_as_it_may_be),
 		cmocka_unit_test(buffer__that_grows),
 		cmocka_unit_test(buffer__that_grows_beside_one_with_more_memory),
+		cmocka_unit_test(buffer__that_gets_what_the_slot_has),
 		cmocka_unit_test(buffer__for_which_there_is_no_memory),
 	};
 

@@ -257,10 +257,12 @@ static void grown(struct homad_thread *t, struct homad_streams *s,
 	}
 	if (stream->closed)
 		return;
-	/* The slot may have more memory than the stream uses, from one before. */
-	if (g->to[i][HOMAD_RX] > g->from[i][HOMAD_RX])
+	/* The slot may have more memory than the stream uses, from one before; the stream gets it
+	 * if it has asked for a larger buffer of that way, also if it does not get as much. */
+	if (b->want[HOMAD_RX] > g->from[i][HOMAD_RX])
 		use(t, stream, HOMAD_RX, b->have[HOMAD_RX]);
-	if (g->to[i][HOMAD_TX] > g->from[i][HOMAD_TX])
+	if (b->want[HOMAD_TX] > g->from[i][HOMAD_TX] &&
+	    b->have[HOMAD_TX] > stream->tx_shift)
 		use(t, stream, HOMAD_TX, b->have[HOMAD_TX]);
 	else
 		homad_stream_fills(t, stream);
