@@ -69,6 +69,18 @@ static bool keep(struct tas_engine *engine, struct tas_conn *conn, u32 start,
 	return true;
 }
 
+/* Have all bytes from @start to @end come before, behind a gap? */
+static bool is_known(const struct tas_conn *conn, u32 start, u32 end)
+{
+	u32 i;
+
+	for (i = 0; i < conn->f.gaps; i++)
+		if (!tas_before(start, conn->interval[i].start) &&
+		    !tas_after(end, conn->interval[i].end))
+			return true;
+	return false;
+}
+
 static void ack_in_order(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 unacked = conn->f.rcv_nxt - conn->f.rcv_acked;
@@ -110,7 +122,7 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 		 const struct tas_segment *seg, struct tas_copy *copy)
 {
 	u32 start = seg->seq, end = seg->seq + seg->length;
-	bool closes = false, kept;
+	bool closes = false, kept, known;
 
 	if (tas_before(start, conn->f.rcv_nxt))
 		start = conn->f.rcv_nxt;
@@ -146,8 +158,14 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 	} else {
 		engine->metrics.out_of_order++;
 		conn->out_of_order++;
+		/* What comes again is not copied again: an application that agrees with its peer
+		 * could take bytes from there that no limit counts. */
+		known = is_known(conn, start, end);
+		engine->metrics.duplicates += known;
 		kept = keep(engine, conn, start, end);
 		ack_behind_gap(engine, conn);
+		if (known)
+			return;
 		if (!kept) {
 			engine->metrics.out_of_order_drops++;
 			return;

@@ -112,6 +112,27 @@ static void gaps__leave_room_for_others(void **state)
 	bench_free(b);
 }
 
+/* What lies behind a gap already is not copied again: the bytes there stay as they were, and nobody
+ * can send more than fits into the window until the gap is closed. */
+static void gaps__same_bytes_again(void **state)
+{
+	struct bench *b = bench_new(1500);
+
+	(void)state;
+	case_open(b, 0, 0);
+	segment(b, 1);
+	segment(b, 2);
+	assert_ptr_equal(b->copy.conn, b->conn);
+	memset(&b->copy, 0, sizeof(b->copy));
+	segment(b, 1);
+	segment(b, 2);
+	assert_null(b->copy.conn);
+	assert_int_equal(duplicates(b, 0), 4);
+	segment(b, 3);
+	assert_ptr_equal(b->copy.conn, b->conn);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(gaps__##name)
 
 int main(void)
@@ -119,7 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(each_segment_is_answered), CASE(behind_segments_in_order),
 		CASE(beside_bytes_of_ours),	CASE(three_with_sack),
-		CASE(leave_room_for_others),
+		CASE(leave_room_for_others),	CASE(same_bytes_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
