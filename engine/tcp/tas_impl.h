@@ -222,13 +222,16 @@ static inline void tas_half(struct tas_engine *engine,
 	if (listener->shared_half)
 		*listener->shared_half += change;
 }
-/* Counts one open connection of @listener that waits for tas_accept() more, or one less. */
+/* Counts one open connection of @listener that waits for tas_accept() more, or one less. Those that
+ * are refused wait only until their resets have gone, and nobody has them any more. */
 static inline void tas_ready(struct tas_engine *engine,
 			     struct tas_listener *listener, bool more)
 {
 	u32 change = more ? 1 : -1u;
 
 	listener->num_ready += change;
+	if (listener == &engine->refused)
+		return;
 	engine->num_ready += change;
 	if (listener->shared_ready)
 		*listener->shared_ready += change;
