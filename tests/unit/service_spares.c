@@ -165,6 +165,45 @@ static void spares__beside_connections_that_nobody_accepts(void **state)
 	end_all(bed);
 }
 
+/* Programs of this host begin connections to many listeners and do not finish: others of this host
+ * open connections as before. */
+static void spares__beside_half_open_connections_of_this_host(void **state)
+{
+	struct homad_tcp_listener listeners[LISTENERS];
+	struct tas_pair pair = { 0 };
+	struct tas_segment syn = { .flags = TAS_SYN, .window = 60000 };
+	struct bed *bed = bed_new();
+	struct tas_conn *conns[CONNECTIONS];
+	struct tas_engine *engine;
+	struct tas_copy copy;
+	struct tas_out out;
+	struct program *p;
+	u32 i;
+
+	(void)state;
+	p = program(bed);
+	engine = &bed->t->tcp->local;
+	memcpy(pair.local, here, sizeof(here));
+	memcpy(pair.remote, here, sizeof(here));
+	for (i = 0; i < LISTENERS; i++)
+		assert_int_equal(listen_at(bed, p, &listeners[i],
+					   (u16)(PORT + i), true),
+				 0);
+	for (i = 0; i < 2 * CONNECTIONS; i++) {
+		homad_tcp_refill(bed->t->tcp, engine);
+		pair.local_port = (u16)(PORT + i % LISTENERS);
+		pair.remote_port = (u16)(15000 + i);
+		tas_rx(engine, &pair, &syn, 0, &copy);
+		while (tas_next_out(engine, &out))
+			;
+	}
+	assert_true(listeners[0].here.num_half > 0);
+	assert_in_range(open_all(bed, engine, conns), CONNECTIONS / 2,
+			CONNECTIONS);
+	end(bed, p);
+	end_all(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +211,7 @@ int main(void)
 		cmocka_unit_test(spares__of_orphans_of_the_other_engine),
 		cmocka_unit_test(spares__of_connections_that_have_ended),
 		cmocka_unit_test(spares__beside_connections_that_nobody_accepts),
+		cmocka_unit_test(spares__beside_half_open_connections_of_this_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,7 +285,7 @@ void homad_turns_of_rings(struct homad_app *app)
 	u32 entries = HOMA_SHM_SQS * app->rings.sq_entries, turns;
 
 	if (app->streams)
-		entries += app->streams->entries;
+		entries += app->streams->entries * HOMAD_MOST_COMMANDS;
 	for (turns = 0; turns < (entries + HOMAD_TURN - 1) / HOMAD_TURN; turns++)
 		if (homad_call(app->thread, homad_turn_of, app) <= 0)
 			return;

@@ -16,8 +16,6 @@
 #include "tcp_listener.h"
 #include "tcp_stream.h"
 
-/* Local ports that are tried for a CONNECT in as long as one command takes. */
-#define PORTS_PER_COMMAND 16u
 /* The most commands of an attachment that are still done when it ends. */
 #define LAST_COMMANDS 4096u
 
@@ -297,7 +295,7 @@ const char *homad_stream_commands(struct homad_thread *t,
 	s->stuck = false;
 	s->ports_looked = 0;
 	while (*done < n && !why &&
-	       *done + s->ports_looked / PORTS_PER_COMMAND < budget) {
+	       *done + s->ports_looked / HOMAD_PORTS_PER_COMMAND < budget) {
 		const struct homa_stream_command *entry =
 			&s->commands[s->head++ & (s->entries - 1)];
 		struct homa_stream_command c;
@@ -314,7 +312,7 @@ const char *homad_stream_commands(struct homad_thread *t,
 	}
 	__atomic_store_n(&s->area->command.head, s->head, __ATOMIC_RELEASE);
 	/* A user who has nearly all ports pays for the search, not the others of his thread. */
-	*done += s->ports_looked / PORTS_PER_COMMAND;
+	*done += s->ports_looked / HOMAD_PORTS_PER_COMMAND;
 	return why;
 }
 
@@ -370,6 +368,7 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 {
 	struct homad_tcp_listener *listener = arg;
 	struct homad_streams *s = listener->home;
+	u32 *half, *ready;
 	int rc;
 
 	if (s->app->phase != HOMAD_APP_OPEN || s->app->evicted)
@@ -380,10 +379,12 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 	listener->l.rx_shift = HOMAD_STREAM_SHIFT;
 	listener->l.rx_max = 1u << s->rx_most;
 	listener->l.places = &s->num_free;
+	/* Connections from this host do not count against the limits for those of other hosts. */
+	half = listener->here.shared_half;
+	ready = listener->here.shared_ready;
 	listener->here = listener->l;
-	/* Half-open connections from this host do not count against the limit for those of
-	 * other hosts. */
-	listener->here.shared_half = NULL;
+	listener->here.shared_half = half;
+	listener->here.shared_ready = ready;
 	rc = tas_listen(&t->tcp->local, &listener->here);
 	if (rc)
 		return rc;

@@ -13,8 +13,6 @@
 #include "streams.h"
 #include "tcp_stream.h"
 
-/* The most local ports that a CONNECT tries in one round. */
-#define PORT_TRIES 256u
 /* The number of ports in use after which the slow path is asked for more. */
 #define MANY_TRIES 8u
 
@@ -34,7 +32,7 @@ static int connect_from_some_port(struct homad_thread *t,
 	int rc;
 
 	homad_tcp_refill(tcp, engine);
-	for (i = 0; i < PORT_TRIES && s->ports_tried < tcp->num_ports; i++) {
+	for (i = 0; i < HOMAD_PORT_TRIES && s->ports_tried < tcp->num_ports; i++) {
 		pair->local_port = tcp->ports[tcp->next_port++ % tcp->num_ports];
 		s->ports_looked++;
 		rc = tas_connect(engine, pair, HOMAD_STREAM_SHIFT, rx_max, conn);

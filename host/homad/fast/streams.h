@@ -12,6 +12,13 @@
 #include "stream_grow.h"
 #include "tcp_stream.h"
 
+/* The most local ports that a CONNECT tries in one round. */
+#define HOMAD_PORT_TRIES 256u
+/* Local ports that are tried in as long as one command takes. */
+#define HOMAD_PORTS_PER_COMMAND 16u
+/* The number of commands that are as much work as the most expensive one. */
+#define HOMAD_MOST_COMMANDS (1 + HOMAD_PORT_TRIES / HOMAD_PORTS_PER_COMMAND)
+
 struct homad_alias;
 struct homad_app;
 struct homad_policy;

@@ -20,9 +20,10 @@
 #define FEW_SPARES 16u
 /* One in this many connections may be half open. */
 #define HALF_OPEN_SHARE 4u
-/* One in this many connections of each engine may wait to be accepted. Nobody is charged for them,
- * as they have no slot yet. */
+/* One in this many connections of each engine may wait to be accepted, but FEW_READY of them in any
+ * case, if that is not more than half. Nobody is charged for them, as they have no slot yet. */
 #define READY_SHARE 4u
+#define FEW_READY 512u
 /* Most segments that go the engine's slow way in a round. */
 #define EXCEPTIONS 256u
 /* The longest IP packet that stays in this host, bytes. */
@@ -52,6 +53,12 @@ static void set_local(struct tas_engine *engine)
 bool homad_tcp_seeds_draw(struct homad_tcp_seeds *seeds)
 {
 	return getrandom(seeds, sizeof(*seeds), 0) == (ssize_t)sizeof(*seeds);
+}
+
+static u32 ready_most(u32 most)
+{
+	return homa_max_u32(most / READY_SHARE,
+			    homa_min_u32(most / 2, FEW_READY));
 }
 
 struct homad_tcp *homad_tcp_new(const struct homad_tcp_seeds *seeds, u32 most,
@@ -87,8 +94,8 @@ struct homad_tcp *homad_tcp_new(const struct homad_tcp_seeds *seeds, u32 most,
 	tcp->held_at = TAS_NEVER;
 	for (i = 0; i < HOMAD_LEAVING; i++)
 		homa_list_init(&tcp->leaving[i]);
-	tcp->engine.half_most = most / HALF_OPEN_SHARE;
-	tcp->engine.ready_most = tcp->local.ready_most = most / READY_SHARE;
+	tcp->engine.half_most = tcp->local.half_most = most / HALF_OPEN_SHARE;
+	tcp->engine.ready_most = tcp->local.ready_most = ready_most(most);
 	tcp->retry_at = TAS_NEVER;
 	tcp->slow_fd = -1;
 	return tcp;

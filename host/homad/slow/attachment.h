@@ -48,6 +48,8 @@ struct homad_parked;
  *	fast path counts them.
  * @ready: for each instance of TCP, open connections to its listeners that have no slot yet; the
  *	fast path counts them.
+ * @half_here: the same as @half_open for connections from this host, which @half_open leaves out.
+ * @ready_here: the same as @ready for connections from this host, which @ready leaves out.
  * @parked: the first of its descriptors that a thread of the user's closes (struct
  *	homad_parked, closing.c).
  * @num_parked: the number of these descriptors, and one for that thread; atomic.
@@ -76,6 +78,7 @@ struct homad_user {
 	u32 num_exports;
 	u32 kept;
 	u32 half_open[HOMAD_MAX_THREADS], ready[HOMAD_MAX_THREADS];
+	u32 half_here[HOMAD_MAX_THREADS], ready_here[HOMAD_MAX_THREADS];
 	struct homad_parked *parked;
 	u32 num_parked;
 	bool parks;

@@ -280,6 +280,10 @@ static int begin(struct homad *d, struct homad_client *client,
 	listener->tcp = client->app->streams->tcp;
 	listener->l.shared_half = &client->user->half_open[listener->tcp->index];
 	listener->l.shared_ready = &client->user->ready[listener->tcp->index];
+	listener->here.shared_half =
+		&client->user->half_here[listener->tcp->index];
+	listener->here.shared_ready =
+		&client->user->ready_here[listener->tcp->index];
 	listener->loopback = is_loopback(&listener->l);
 	homa_list_add_tail(homad_tcp_held(homad_slow(d)->tcp, listener->l.port),
 			   &listener->held);
