@@ -178,9 +178,9 @@ static HOMA_APART bool usual_without_ts(struct tas_engine *engine,
 }
 
 /* Takes a segment if it is a plain one: the usual one with bytes and timestamps, on a connection
- * that owes no ACK and has more than half of its receive window open, and it acknowledges all
- * that was written, when no round trip is to be measured. False: it is not, and nothing was
- * done. This calls nothing, so no registers are saved for it. */
+ * that owes no ACK and whose peer may send more than half of the receive buffer, and it
+ * acknowledges all that was written, when no round trip is to be measured. False: it is not, and
+ * nothing was done. This calls nothing, so no registers are saved for it. */
 static inline bool plain_in(struct tas_engine *engine, struct tas_conn *conn,
 			    const u8 *p, u32 length, struct tas_copy *copy)
 {
