@@ -122,7 +122,8 @@ static HOMAK_HOT void homak_tx_ip(const struct homak_net *hnet,
 /* Has @skb belong to the socket that sends it. */
 static HOMAK_HOT void homak_tx_owned(struct sk_buff *skb, struct sock *sk)
 {
-	skb_set_owner_w(skb, sk);
+	if (likely(refcount_read(&sk->sk_wmem_alloc) < HOMAK_TX_OWNED_MOST))
+		skb_set_owner_w(skb, sk);
 	skb->priority = READ_ONCE(sk->sk_priority);
 	skb->mark = READ_ONCE(sk->sk_mark);
 }

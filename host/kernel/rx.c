@@ -31,6 +31,8 @@
 #define HOMAK_RX_TURN 2
 /* bytes of a DATA header without the segment header */
 #define HOMAK_RX_GSO_HDR (HOMA_DATA_HDR - 4)
+/* The most segments of a buffer that was never segmented: 64 KB on a path with an MTU of 576. */
+#define HOMAK_RX_GSO_MOST 128u
 
 /* struct homak_rx_slot - one packet on its way through the engine */
 struct homak_rx_slot {
@@ -152,7 +154,8 @@ static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 		return true; /* a single segment, like any other packet */
 	in->seg_size = size;
 	in->segments = DIV_ROUND_UP(skb->len - HOMAK_RX_GSO_HDR, size);
-	return true;
+	/* A guest could say that its frame is thousands of tiny ones. */
+	return in->segments <= HOMAK_RX_GSO_MOST;
 }
 
 /* Makes a packet of the next segment of in->skb; false: there is no memory, or it cannot be

@@ -354,7 +354,8 @@ static u32 homak_tx_segs(const struct homak_net *hnet,
 
 	if (homak_gso_form(hnet, dev, encap, true) == HOMAK_GSO_NONE)
 		return 1;
-	return max(65536 / READ_ONCE(dev->mtu), 1u);
+	/* lo and dummy devices may have an MTU of 0. */
+	return max(65536 / max_t(u32, READ_ONCE(dev->mtu), ETH_MIN_MTU), 1u);
 }
 
 /* The packet of @desc could not be sent: the link rests for a moment. */

@@ -372,6 +372,29 @@ void hostile_gso_garbage(void)
 	gso(false);
 }
 
+/* A frame that says it is thousands of tiny ones is none. */
+void hostile_gso_tiny(void)
+{
+	struct virtio_net_hdr *v = &frame.vnet;
+	uint8_t *homa;
+
+	begin();
+	homa = make_data(&frame, 2, PEER_PORT, PORT, new_id(), 9000, 0, 9000);
+	homa[12] = 0xd0;
+	v->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
+	v->gso_type = version == 4 ? VIRTIO_NET_HDR_GSO_TCPV4 :
+				     VIRTIO_NET_HDR_GSO_TCPV6;
+	v->gso_size = 5;
+	v->hdr_len = (uint16_t)(frame.l4 + 60);
+	v->csum_start = (uint16_t)frame.l4;
+	v->csum_offset = 16;
+	seal(&frame);
+	send_split(&frame, NULL, 0);
+	barrier(-1);
+	CHECK(rpcs_of(sv.fd) == 0, "%u RPCs", rpcs_of(sv.fd));
+	alive();
+}
+
 void hostile_gso_forwarded(void)
 {
 	if (write_file("/proc/sys/net/ipv4/ip_forward", "1") ||

@@ -84,6 +84,7 @@ void counted(const char *name, long long before, long long n);
 	X(split_headers, "headers split over fragments at every byte")      \
 	X(bursts, "good and bad packets in one batch")                      \
 	X(gso_garbage, "GSO-marked garbage")                                \
+	X(gso_tiny, "a frame of thousands of tiny segments")                \
 	X(gso_forwarded,                                                    \
 	  "GSO-marked garbage to be segmented on its way to somebody else") \
 	X(disguises, "TCP and UDP disguises nobody asked for")

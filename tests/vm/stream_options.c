@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Options of stream sockets over Homa, as programs for TCP set and read them. */
 #include <limits.h>
+#include <linux/filter.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -260,11 +261,59 @@ static void info(void)
 	quiet();
 }
 
+/* A filter on the socket would see no packet, and a program that relies on it is told so. */
+static void filter(void)
+{
+	struct sock_filter refuse = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog program = { .len = 1, .filter = &refuse };
+	union address a = address(family, NULL, 520);
+	union address to = address(family, server_ip, 520);
+	int fd = stream_new(0), nobody = stream_new(0), n = 0;
+
+	CHECK(!bind(fd, &a.sa, size_of(family)), "bind");
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+			  sizeof(program)),
+	      "SO_ATTACH_FILTER");
+	CHECK(listen(fd, 1) < 0 && errno == EOPNOTSUPP, "listen");
+	CHECK(!setsockopt(nobody, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+			  sizeof(program)),
+	      "SO_ATTACH_FILTER");
+	CHECK(connect(nobody, &to.sa, size_of(family)) < 0 && errno == EOPNOTSUPP,
+	      "connect");
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &n, sizeof(n)),
+	      "SO_DETACH_FILTER");
+	CHECK(!listen(fd, 1), "listen without a filter");
+	close(nobody);
+	close(fd);
+	quiet();
+}
+
+/* Binding to a device counts until listen(), also after bind(). */
+static void device(void)
+{
+	union address a = address(family, NULL, 521);
+	union address to = address(family, server_ip, 521);
+	int fd = stream_new(0), client = stream_new(0);
+
+	CHECK(!bind(fd, &a.sa, size_of(family)), "bind");
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "other", 5),
+	      "SO_BINDTODEVICE");
+	CHECK(!listen(fd, 1), "listen");
+	CHECK(connect(client, &to.sa, size_of(family)) < 0 &&
+		      errno == ECONNREFUSED,
+	      "connect by another device");
+	close(client);
+	close(fd);
+	quiet();
+}
+
 const struct check stream_options[] = {
 	{ "options", options },
 	{ "options of TCP are kept and inherited", options_of_tcp },
 	{ "options have TCP's bounds", as_with_tcp },
 	{ "there is one way to avoid congestion", congestion },
 	{ "TCP_INFO says how far a connection is", info },
+	{ "a filter that would see nothing is refused", filter },
+	{ "a device that is set after bind() counts", device },
 };
 const size_t stream_num_options = ARRAY_SIZE(stream_options);

@@ -21,6 +21,8 @@
 #define HOMAK_Q_WAYS 8u
 /* The most bytes of a short packet, as the default of defer_min_bytes. */
 #define HOMAK_Q_SHORT 1000u
+/* The least number of bytes that a flow may send in its turn. */
+#define HOMAK_Q_LEAST_TURN 3000u
 
 /* struct homak_flow - packets of others that have one hash */
 struct homak_flow {

@@ -91,6 +91,10 @@ enum homak_q_class homak_q_classify(struct sk_buff *skb, u32 *prio)
 		const struct udphdr *uh;
 		struct udphdr buf;
 
+		/* A program may bind a UDP socket of its own to the port. */
+		if (skb->sk && sk_fullsock(skb->sk) &&
+		    skb->sk->sk_protocol == IPPROTO_UDP)
+			return HOMAK_Q_OTHER;
 		uh = skb_header_pointer(skb, ip.at, sizeof(buf), &buf);
 		if (uh && uh->source == htons(HOMA_UDP_PORT))
 			return HOMAK_Q_HOMA;

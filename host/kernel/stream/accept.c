@@ -22,7 +22,7 @@ static int homak_listen_locked(struct sock *sk, int backlog)
 			return PTR_ERR(carrier);
 		smp_store_release(&stream->carrier, carrier);
 	}
-	err = homak_carrier_serve(carrier, HOMAK_LISTENER_PAGES);
+	err = homak_carrier_serve(carrier, sk, HOMAK_LISTENER_PAGES);
 	if (err)
 		return err;
 	spin_lock(&carrier->lock);

@@ -11,6 +11,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "homa_bind.h"
 #include "homa_stream.h"
 #include "homa_sockets.h"
 
@@ -89,7 +90,15 @@ void homak_carrier_put(struct homak_carrier *carrier)
 		queue_work(homak_stream_wq, &carrier->end);
 }
 
-/* Makes the Homa socket; what concerns its packets is as the program set it. */
+/* What concerns the packets of the Homa socket @own is as the program has set its socket @sk. */
+static void homak_carrier_follow(struct sock *own, struct sock *sk)
+{
+	WRITE_ONCE(own->sk_bound_dev_if, READ_ONCE(sk->sk_bound_dev_if));
+	WRITE_ONCE(own->sk_mark, READ_ONCE(sk->sk_mark));
+	WRITE_ONCE(own->sk_priority, READ_ONCE(sk->sk_priority));
+}
+
+/* Makes the Homa socket. */
 static int homak_carrier_socket(struct homak_carrier *carrier, struct sock *sk)
 {
 	static struct lock_class_key slock_key, lock_key;
@@ -105,9 +114,7 @@ static int homak_carrier_socket(struct homak_carrier *carrier, struct sock *sk)
 	/* It is locked with the stream's socket locked, which is of the same family. */
 	sock_lock_init_class_and_name(own, "slock-HOMA-CARRIER", &slock_key,
 				      "sk_lock-HOMA-CARRIER", &lock_key);
-	own->sk_bound_dev_if = READ_ONCE(sk->sk_bound_dev_if);
-	own->sk_mark = READ_ONCE(sk->sk_mark);
-	own->sk_priority = READ_ONCE(sk->sk_priority);
+	homak_carrier_follow(own, sk);
 	own->sk_ipv6only = sk->sk_ipv6only;
 	carrier->hsk = homak_sk(own);
 	carrier->hsk->only_v6 = sk->sk_ipv6only;
@@ -143,16 +150,22 @@ homak_carrier_new(struct sock *sk, void (*arrived)(struct homak_carrier *carrier
 	return carrier;
 }
 
-int homak_carrier_serve(struct homak_carrier *carrier, u32 pages)
+int homak_carrier_serve(struct homak_carrier *carrier, struct sock *sk, u32 pages)
 {
+	struct sock *own = carrier->sock->sk;
 	int err = 0;
 
-	lock_sock(carrier->sock->sk);
+	if (rcu_access_pointer(sk->sk_filter))
+		return -EOPNOTSUPP;
+	lock_sock(own);
+	/* It may be there since bind(). */
+	homak_carrier_follow(own, sk);
+	homak_rehash(own);
 	if (!carrier->hsk->pool)
 		err = homak_region_give(carrier->hsk, 0, pages);
 	if (!err)
 		homak_serve(carrier->hsk, true);
-	release_sock(carrier->sock->sk);
+	release_sock(own);
 	return err;
 }
 

@@ -74,7 +74,15 @@ void homak_conn_kill(struct homak_conn *conn)
 	homak_conn_put(conn);
 }
 
-/* Has the timer fire after @delay jiffies, if the socket is closed or not as @closed says. */
+/* Is the timer set to fire within @delay jiffies? */
+static bool homak_conn_fires(const struct homak_conn *conn, unsigned long delay)
+{
+	return delayed_work_pending(&conn->timer) &&
+	       !time_before(jiffies + delay, conn->timer.timer.expires);
+}
+
+/* Has the timer fire after @delay jiffies, if the socket is closed or not as @closed says. While it is
+ * open the timer has several purposes, none of which puts off another. */
 static void homak_conn_timer(struct homak_conn *conn, unsigned long delay,
 			     bool closed)
 {
@@ -84,6 +92,7 @@ static void homak_conn_timer(struct homak_conn *conn, unsigned long delay,
 	spin_lock(&conn->lock);
 	/* homak_conn_kill() stops a timer that is set before. */
 	queued = !conn->killed && conn->closed == closed &&
+		 (closed || !homak_conn_fires(conn, delay)) &&
 		 homak_carrier_delay(&conn->timer, delay);
 	spin_unlock(&conn->lock);
 	if (!queued)

@@ -102,7 +102,7 @@ static int homak_connect_begin(struct sock *sk, homak_bind_addr *addr, int len)
 		return err;
 	if (!name.port)
 		return -ECONNREFUSED;
-	err = homak_carrier_serve(carrier, HOMAK_CLIENT_PAGES);
+	err = homak_carrier_serve(carrier, sk, HOMAK_CLIENT_PAGES);
 	if (err)
 		return err;
 	conn = homak_conn_new(carrier, homak_stream_window(sk), homak_say_timer);

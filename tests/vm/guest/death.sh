@@ -146,6 +146,20 @@ for n in 1 2 3 4 5; do
 	ip netns del f
 	wait $writer
 done
+# The MTU of lo may be 0.
+ip netns add g
+ip -n g link set lo up
+background g rpc serve 4 4007 2
+check "loopback works" ip netns exec g rpc wait 4 127.0.0.1 4007 60
+traffic g 127.0.0.1 4007
+ip -n g link set lo mtu 0
+sleep 1
+ip -n g link set lo mtu 65536
+ip -n g link set lo down
+ip -n g link set lo up
+check "loopback works after its MTU was 0" ip netns exec g rpc wait 4 127.0.0.1 4007 60
+halt
+ip netns del g
 background d rpc serve 4 4005 2
 check "it works after devices, addresses and MTUs changed" ip netns exec c rpc wait 4 10.9.0.2 4005 60
 check "with all sizes again" ip netns exec c rpc edges 4 10.9.0.2 4005 1500

@@ -4,6 +4,9 @@
 . /t/tap.sh
 
 patient ""
+# A device by which nothing comes.
+ip link add other type veth peer name another
+ip link set other up
 tap stream checks 4 127.0.0.1
 [ "$QUICK" ] || tap stream checks 6 ::1
 pair a b 1
