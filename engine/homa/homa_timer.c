@@ -20,6 +20,10 @@
 #define HOMA_MIN_PROBES 2u
 /* Number of timeouts after which a request ends of which nothing new comes. */
 #define HOMA_STALLED 4u
+/* A response may stand still for so many times as long, as its client may be stopped, be
+ * exported, or have no room; and so many RESEND intervals longer for each request that the
+ * client has here, whose responses it takes in turn, four times as long in all at most. */
+#define HOMA_KEPT 16u
 
 /* ---- asking the peer ---- */
 
@@ -213,6 +217,27 @@ static bool homa_request_is_stale(const struct homa_ctx *ctx,
 				    rpc->fresh_at + HOMA_STALLED * timeout);
 }
 
+/*
+ * Is this a response that nobody seems to want any more? It is if all that its client lets go
+ * has been sent, and the client has asked for no new byte for long, but only says that it
+ * lives: by BUSY, by old grants, by questions for bytes that it was sent.
+ */
+static bool homa_response_is_stale(const struct homa_ctx *ctx,
+				   const struct homa_rpc *rpc)
+{
+	const struct homa_derived *d = &rpc->link->derived;
+	u64 stalled = HOMA_STALLED * HOMA_READ_ONCE(d->timeout_ns);
+	u64 turns = HOMA_READ_ONCE(rpc->peer->server_rpcs) *
+		    HOMA_READ_ONCE(d->resend_ns);
+
+	if (rpc->state != HOMA_RPC_OUTGOING || homa_rpc_is_client(rpc) ||
+	    HOMA_READ_ONCE(rpc->out.next) < HOMA_READ_ONCE(rpc->out.limit) ||
+	    homa_out_pending(rpc))
+		return false;
+	return homa_since(ctx->now, HOMA_READ_ONCE(rpc->out.sent_at)) >=
+	       HOMA_KEPT * (stalled + homa_min_u64(turns, 3 * stalled));
+}
+
 /* Returns the next deadline of an RPC that waits for this end: the peer is asked
  * nothing, and its silence begins afterwards. 0: it has none. */
 static u64 homa_rpc_ours(struct homa_ctx *ctx, struct homa_rpc *rpc)
@@ -272,7 +297,7 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 	if (rpc->state == HOMA_RPC_READY && !homa_rpc_is_client(rpc))
 		return homa_untaken_deadline(ctx, rpc);
-	if (homa_request_is_stale(ctx, rpc)) {
+	if (homa_request_is_stale(ctx, rpc) || homa_response_is_stale(ctx, rpc)) {
 		homa_rpc_abandon(ctx, rpc);
 		return 0;
 	}
