@@ -101,6 +101,7 @@ HOMA_HOT bool homa_rx_deliver_whole(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	    unlikely(!homa_addr_equal(pkt->src, &rpc->peer->addr)))
 		return false;
 	homa_count(ctx, HOMA_M_rx_fresh_bytes, rpc->in.length);
+	homa_prio_saw(ctx, rpc->in.length);
 	/* After a START_MSG the grant scheduler has the message, and reads this. */
 	HOMA_WRITE_ONCE(rpc->in.received, rpc->in.length);
 	rpc->copied = rpc->in.length;

@@ -2,7 +2,7 @@
 /*
  * Which priorities our peers should use for bytes that they send to us before
  * any grant. We alone see all traffic that meets at our downlink, so we count
- * the sizes of incoming messages, split the levels between unscheduled and
+ * the sizes of incoming messages that have come whole, split the levels between unscheduled and
  * scheduled bytes by their shares of the traffic, and choose cutoffs so that
  * every unscheduled level carries equally many bytes, shorter messages on
  * higher ones (SIGCOMM'18, section 3.4). The Homa module leaves this to a

@@ -53,7 +53,6 @@ static HOMA_HOT bool homa_rx_begin(struct homa_ctx *ctx,
 	rpc->state = HOMA_RPC_INCOMING;
 	rpc->in.birth = rpc->birth;
 	rpc->fresh_at = ctx->now;
-	homa_prio_saw(ctx, length);
 	if (rpc->flags & HOMA_RPC_NO_BUFFER) {
 		homa_count(ctx, HOMA_M_buffer_waits, 1);
 		return true;

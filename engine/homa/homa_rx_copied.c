@@ -10,6 +10,7 @@
 static void homa_rx_ready(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	rpc->state = HOMA_RPC_READY;
+	homa_prio_saw(ctx, rpc->in.length);
 	homa_grant_remove(ctx, rpc);
 	if (rpc->flags & HOMA_RPC_HOLDING)
 		homa_rpc_complete(rpc);

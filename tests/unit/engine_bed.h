@@ -89,25 +89,35 @@ static inline void bed_free(struct bed *b)
 	free(b->engine);
 }
 
-/* The first of two packets of a request. */
-static inline void request(struct bed *b, const struct homa_addr *from, u64 id)
+/* A packet of @bytes at @offset of a request that is said to have @length. */
+static inline void request_part(struct bed *b, const struct homa_addr *from,
+				u64 id, u32 length, u32 offset, u32 bytes)
 {
 	struct homa_packet p = {
 		.hdr = { .type = HOMA_DATA,
 			 .sport = 40000,
 			 .dport = PORT,
 			 .sender_id = id },
-		.data = { .length = 2000, .incoming = 2000, .payload_len = 1000 },
+		.data = { .length = length,
+			  .incoming = length,
+			  .offset = offset,
+			  .payload_len = bytes },
 	};
 	struct homa_rx_pkt pkt = { .src = from };
-	u8 bytes[96];
+	u8 header[96];
 
-	pkt.len = homa_packet_encode(bytes, &p) + p.data.payload_len;
-	pkt.data = bytes;
+	pkt.len = homa_packet_encode(header, &p) + p.data.payload_len;
+	pkt.data = header;
 	homa_rx(&b->ctx, b->link, &pkt, 1);
 	assert_int_equal(pkt.verdict, HOMA_RX_DATA);
 	homa_rx_copied(&b->ctx, &pkt);
 	homa_rx_flush(&b->ctx);
+}
+
+/* The first of two packets of a request. */
+static inline void request(struct bed *b, const struct homa_addr *from, u64 id)
+{
+	request_part(b, from, id, 2000, 0, 1000);
 }
 
 static inline struct homa_addr address(u32 n)

@@ -3,6 +3,7 @@
  * engine/homa/homa_prio.c: the published workloads go in, and what a sender
  * that obeys the cutoffs would put on each level is counted.
  */
+#include "engine_bed.h"
 #include "engine_world.h"
 
 #include "workload.h"
@@ -427,6 +428,42 @@ static void learn_cutoffs__as_from_traffic(void **state)
 	world_free(&b);
 }
 
+/* Requests of 1,000 strangers that are said to be long, or that are; @whole: all packets
+ * come. */
+static u16 version_after(u32 length, bool whole)
+{
+	const u32 n = 1000, seg = 1000;
+	struct homa_event event;
+	struct homa_seeds seeds;
+	struct bed b;
+	u32 i, at;
+	u16 version;
+
+	homa_seeds_fixed(&seeds, 1);
+	bed_init(&b, &seeds, n, n);
+	for (i = 0; i < n; i++) {
+		struct homa_addr from = address(i);
+
+		for (at = 0; at < (whole ? length : seg); at += seg)
+			request_part(&b, &from, 1000, length, at, seg);
+	}
+	b.ctx.now += SECOND;
+	homa_prio_recompute(&b.ctx, b.link);
+	version = b.engine->prio.version;
+	while (homa_event_next(&b.ctx, &event))
+		;
+	bed_free(&b);
+	return version;
+}
+
+static void prio_recompute__lengths_that_are_only_said_change_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(version_after(1000000, false), 1);
+	assert_int_equal(version_after(10000, true), 2);
+	assert_int_equal(version_after(1000, true), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +478,8 @@ int main(void)
 		cmocka_unit_test(prio_saw__extreme_lengths),
 		cmocka_unit_test(prio_saw__contexts_count_when_they_are_full),
 		cmocka_unit_test(prio_recompute__version_zero_is_skipped),
+		cmocka_unit_test(
+			prio_recompute__lengths_that_are_only_said_change_nothing),
 		cmocka_unit_test(set_cutoffs__levels_of_sizes),
 		cmocka_unit_test(learn_cutoffs__as_from_traffic),
 	};
