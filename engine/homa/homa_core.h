@@ -8,6 +8,7 @@
 #include "homa_peer.h"
 #include "homa_ports.h"
 #include "homa_prio.h"
+#include "homa_seldom.h"
 
 /*
  * struct homa_engine - see homa_engine.h
@@ -59,9 +60,6 @@ struct homa_engine {
 	/* Number of times that peers were evicted, by which contexts notice that their
 	 * cached peers are stale, see homa_peer_get(); atomic. */
 	u32 peers_epoch;
-	/* Millisecond in which a probe of an older homad was last answered; written and
-	 * read without a lock. */
-	u32 answered_ms;
 	/* Client port from which the search for the next free one begins; sock table
 	 * lock. */
 	u16 next_port;
@@ -83,6 +81,8 @@ struct homa_engine {
 	struct homa_peer_stripe peers[HOMA_PEER_STRIPES];
 	/* Our cutoffs and what they follow from, under their own lock. */
 	struct homa_prio prio;
+	/* When probes of older homads were answered; written and read without a lock. */
+	struct homa_seldom answered;
 };
 
 static inline struct homa_peer_stripe *

@@ -297,19 +297,19 @@ static void homa_rx_need_ack_done(struct homa_ctx *ctx, struct homa_link *link,
 }
 
 /* Answers an older homad that asks with id 1 whether UDP is understood here. Only ACK tells
- * it; one at most is sent in a millisecond. */
+ * it; few are sent, and a host has no more of them by asking from many ports. */
 static void homa_rx_are_you_there(struct homa_ctx *ctx, struct homa_link *link,
 				  struct homa_rx_pkt *pkt,
 				  const struct homa_hdr *hdr)
 {
-	u32 *answered = &ctx->engine->answered_ms;
-	u32 now = (u32)homa_div64(ctx->now, 1000000);
+	struct homa_engine *engine = ctx->engine;
+	u64 hash = homa_hash_ip(pkt->src->ip, engine->seeds.keys[0],
+				engine->seeds.keys[1]);
 
-	if (!pkt->src->encap || HOMA_READ_ONCE(*answered) == now) {
+	if (!pkt->src->encap || !homa_seldom(&engine->answered, hash, ctx->now)) {
 		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_id);
 		return;
 	}
-	HOMA_WRITE_ONCE(*answered, now);
 	homa_ctrl_answer(ctx, link, pkt, hdr, HOMA_ACK);
 }
 

@@ -41,6 +41,29 @@ static void question__with_id_1_is_answered(void **state)
 	pair_finish(w);
 }
 
+/* Nor does one keep another host, that asks in the same millisecond, from its answer. */
+static void question__with_id_1_is_answered_to_each(void **state)
+{
+	struct seen seen;
+	struct pair_world *w = world(3, 54321, &seen);
+	struct homa_packet q = question(HOMA_NEED_ACK, 1);
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 8; i++) {
+		struct pair_pkt *pkt =
+			pair_pkt_new(i == 7 ? 2 : 0, 1, 7, HOMA_MAX_HDR);
+
+		pkt->len = homa_packet_encode(pkt->data, &q);
+		pair_net_deliver(w, pkt);
+		pair_run_for(w, 50 * PAIR_US);
+	}
+	pair_run_for(w, PAIR_MS);
+	assert_int_equal(sent(&seen, 0, HOMA_ACK), 1);
+	assert_int_equal(sent(&seen, 2, HOMA_ACK), 1);
+	pair_finish(w);
+}
+
 static void question__with_id_1_is_of_udp(void **state)
 {
 	struct seen seen;
@@ -420,6 +443,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(question__with_id_1_is_answered),
+		cmocka_unit_test(question__with_id_1_is_answered_to_each),
 		cmocka_unit_test(question__with_id_1_is_of_udp),
 		cmocka_unit_test(question__is_no_shorter_than_its_answer),
 		cmocka_unit_test(repair__asks_for_no_more_than_came),

@@ -14,6 +14,7 @@
  */
 #include <sys/random.h>
 #include "homa_codec.h"
+#include "homa_hash.h"
 #include "homa_sockaddr.h"
 #include "dest_table.h"
 #include "fast.h"
@@ -26,8 +27,6 @@
  * LATEST_NS. */
 #define AGAIN_NS 1000000000u
 #define LATEST_NS 60000000000u
-/* Least time between two answers of a thread, ns. */
-#define ANSWER_NS 1000000u
 #define ASK_SPORT 1u
 #define ASK_DPORT 0x8000u
 
@@ -87,10 +86,10 @@ static void asked(struct homad_thread *t, const struct nic_rx *pkt,
 		  const struct homa_hdr *hdr)
 {
 	struct homa_addr addr = pkt->src;
+	u64 hash = homa_hash_ip(addr.ip, t->dests.key[0], t->dests.key[1]);
 
-	if (!have_port(t->d) || t->ctx.now - t->bulk_answered < ANSWER_NS)
+	if (!have_port(t->d) || !homa_seldom(&t->bulk_answered, hash, t->ctx.now))
 		return;
-	t->bulk_answered = t->ctx.now;
 	addr.encap = HOMA_ENCAP_PORT;
 	homa_say(&t->ctx, t->d->udp->link, &addr, HOMA_RPC_UNKNOWN, ASK_DPORT,
 		 ASK_SPORT, hdr->sender_id ^ 1);

@@ -18,6 +18,7 @@
 #include "homa_msgbuf.h"
 #include "homa_overdue.h"
 #include "homa_packets.h"
+#include "homa_seldom.h"
 #include "homa_spares.h"
 #include "homa_spin.h"
 #include "nic.h"
@@ -207,8 +208,8 @@ struct homad_thread {
 	struct nic_rtnl rtnl;
 	/* The ways to destinations that the thread remembers. */
 	struct homad_dests dests;
-	/* Time when bulk.c last answered a question of another host, in ns. */
-	u64 bulk_answered;
+	/* When bulk.c answered questions of other hosts. */
+	struct homa_seldom bulk_answered;
 	/* Packets that came with their messages and wait to be sent over @early_port: the first
 	 * @num_early of @tx and @descs, whose i-th is of @early[i] packets. The port has room for
 	 * @early_room. */
