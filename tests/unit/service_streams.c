@@ -300,6 +300,9 @@ static void accept__waits_for_memory(void **state)
 /* The commands that listen() sees to before are turns of its user. */
 static void listen__is_not_free(void **state)
 {
+	enum {
+		TURNS = 3 * HOMAD_TURN
+	}; /* as many as there are without a round */
 	struct homad_tcp_listener listener;
 	struct bed *bed = bed_new();
 	struct program *p = program(bed), *other = program(bed);
@@ -308,18 +311,18 @@ static void listen__is_not_free(void **state)
 	(void)state;
 	homad_poll_app(bed->t, &other->side->app);
 	homad_poll_app(bed->t, &p->side->app);
-	ask(p, ENTRIES, &asked_for);
+	ask(p, TURNS, &asked_for);
 	homad_turns_of_rings(&p->side->app);
 	assert_int_equal(listen_by(bed, p, &listener), 0);
-	assert_int_equal(p->s.area->command.head, ENTRIES);
-	assert_true(p->user[0].credit <= -(int)ENTRIES);
+	assert_int_equal(p->s.area->command.head, TURNS);
+	assert_true(p->user[0].credit <= -(int)TURNS);
 	/* It has no commands by itself: those that came meanwhile wait for their turn. */
 	homad_hold_leave(bed->t, &listener.first);
 	while (event(p).kind)
 		;
-	ask(p, ENTRIES, &asked_for);
+	ask(p, TURNS, &asked_for);
 	assert_int_equal(listen_by(bed, p, &listener), 0);
-	assert_int_equal(p->s.area->command.head, ENTRIES);
+	assert_int_equal(p->s.area->command.head, TURNS);
 	end(bed, p);
 	end(bed, other);
 	end_all(bed);

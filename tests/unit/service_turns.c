@@ -155,6 +155,42 @@ static void turns__asked_for_are_not_free(void **state)
 	free(other);
 }
 
+/* However much is in its rings when it asks, and also if another program of the user asks that
+ * is not looked at otherwise. */
+static void turns__asked_for_are_refused_to_debtors(void **state)
+{
+	struct homad_polled *asker = user_new(), *other = user_new();
+	struct bed *bed = bed_new();
+	struct side *his[2] = { program(bed, asker), program(bed, asker) };
+	struct side *mine = program(bed, other);
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		submit_aborts(bed, his[i], FULL);
+	submit_aborts(bed, mine, FULL);
+	homad_unpoll_app(bed->t, &his[1]->app);
+	while (mine->app.sq_head[0] < FULL) {
+		/* No thread runs here, so all turns that are asked for come in one round. */
+		homad_turns_of_rings(&his[1]->app);
+		homad_turns_of_rings(&his[0]->app);
+		homad_commands(bed->t);
+		assert_true(taken(his, 2) <=
+			    mine->app.sq_head[0] + 3 * HOMAD_TURN);
+	}
+	/* With nobody else there, nothing is refused. */
+	homad_unpoll_app(bed->t, &mine->app);
+	for (i = 0; i < 2; i++)
+		homad_turns_of_rings(&his[i]->app);
+	assert_int_equal(taken(his, 2), 2 * FULL);
+	for (i = 0; i < 2; i++)
+		end(bed, his[i]);
+	end(bed, mine);
+	bed_free(bed);
+	free(asker);
+	free(other);
+}
+
 /* To end all RPCs walks through all of an attachment's slots, so it costs a whole turn. */
 static void turns__to_end_all_costs_a_turn(void **state)
 {
@@ -361,6 +397,7 @@ int main(void)
 		cmocka_unit_test(turns__users_share_and_not_their_attachments),
 		cmocka_unit_test(turns__of_one_who_gives_back_much),
 		cmocka_unit_test(turns__asked_for_are_not_free),
+		cmocka_unit_test(turns__asked_for_are_refused_to_debtors),
 		cmocka_unit_test(turns__to_end_all_costs_a_turn),
 		cmocka_unit_test(turns__copied_bytes_count),
 		cmocka_unit_test(turns__a_search_for_room_counts),

@@ -135,6 +135,19 @@ static inline int homad_turn_cost(u32 done)
 {
 	return 1 + (int)homa_min_u32(done, HOMAD_TURN);
 }
+/* Credit that a user gets in a round while others are polled: the turn of one
+ * attachment. */
+#define HOMAD_USER_CREDIT ((int)homad_turn_cost(HOMAD_TURN))
+
+/** homad_owes_much() - has @user had two turns more than were his, while others are at work? By
+ *  questions to the slow path he can have one in each round, where many users wait longer. */
+static inline bool homad_owes_much(const struct homad_thread *t,
+				   const struct homad_polled *user)
+{
+	return user->num && t->num_users > 1 &&
+	       user->credit < -2 * HOMAD_USER_CREDIT;
+}
+
 /** homad_commands() - give turns to the polled applications. Returns how many commands were
  *  done. */
 int homad_commands(struct homad_thread *t);

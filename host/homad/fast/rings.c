@@ -258,8 +258,10 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 {
 	struct homad_app *app = arg;
 	u32 i, done, sqs = homa_min_u32(rings_named(app), app->rings_backed);
+	struct homad_polled *user = homad_polled_of(t, app);
 
-	if (app->phase != HOMAD_APP_OPEN || app->evicted)
+	if (app->phase != HOMAD_APP_OPEN || app->evicted ||
+	    homad_owes_much(t, user))
 		return 0;
 	homad_now(t);
 	app->look_again = true;
@@ -269,10 +271,9 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	}
 	done = homad_look_at_rings(t, app);
 	homad_tx_early_end(t);
-	/* The user pays for this turn, so that it gets no more than its part of the
-	 * thread. */
-	if (app->is_polled)
-		homad_polled_of(t, app)->credit -= homad_turn_cost(done);
+	/* The user pays for this turn, so that he gets no more than his part of the
+	 * thread, also if this attachment has not kicked and others of his have. */
+	user->credit -= homad_turn_cost(done);
 	for (i = 0; i < sqs && !app->evicted; i++)
 		if (read_once(&app->queues->sq[i].tail) != app->sq_head[i])
 			return 1;
@@ -280,7 +281,7 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	       homad_stream_commands_waiting(app->streams);
 }
 
-void homad_turns_of_rings(struct homad_app *app)
+u32 homad_turns_of_rings(struct homad_app *app)
 {
 	u32 entries = HOMA_SHM_SQS * app->rings.sq_entries, turns;
 
@@ -288,7 +289,8 @@ void homad_turns_of_rings(struct homad_app *app)
 		entries += app->streams->entries * HOMAD_MOST_COMMANDS;
 	for (turns = 0; turns < (entries + HOMAD_TURN - 1) / HOMAD_TURN; turns++)
 		if (homad_call(app->thread, homad_turn_of, app) <= 0)
-			return;
+			return turns;
+	return turns;
 }
 
 /* Is there an entry in any submission ring, whether or not the bell was rung? */

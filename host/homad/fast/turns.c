@@ -16,9 +16,6 @@
 
 /* Most commands in a round over all applications, so that packets are not left waiting. */
 #define ROUND_COMMANDS 256u
-/* Credit that a user gets in a round while others are polled: the turn of one
- * attachment. */
-#define USER_CREDIT ((int)homad_turn_cost(HOMAD_TURN))
 /* Time after which an application that is quiet must kick, ns. */
 #define QUIET_NS 200000u
 
@@ -84,9 +81,9 @@ static u32 turn_of_user(struct homad_thread *t, struct homad_polled *user,
 	u32 left = user->num, total = 0, done;
 
 	if (!alone)
-		user->credit = user->credit < USER_CREDIT ?
-				       user->credit + USER_CREDIT :
-				       2 * USER_CREDIT;
+		user->credit = user->credit < HOMAD_USER_CREDIT ?
+				       user->credit + HOMAD_USER_CREDIT :
+				       2 * HOMAD_USER_CREDIT;
 	while (left && total < most && (alone || user->credit > 0) &&
 	       !homa_list_empty(&user->apps)) {
 		struct homad_app *app = app_of(next_turn(&user->apps));

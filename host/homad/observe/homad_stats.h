@@ -125,9 +125,10 @@ void homad_stats_metrics(struct homad *d, const struct homad_app *app,
 /** homad_nic_visit() - visit the counters of a nic. */
 void homad_nic_visit(const struct nic_stats *s, homad_visitor *visit, void *arg);
 /** homad_stats_rpcs() - write the open RPCs of an attachment to @out, at most @max; returns
- *  how many. @all: there are no more. */
+ *  how many. @all: there are no more. The rounds that this took after the first are added to
+ *  @rounds. */
 u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max,
-		     bool *all);
+		     bool *all, u32 *rounds);
 
 /**
  * struct homad_rpc_cursor - where homad_stats_some_rpcs() goes on; it begins with all zeros

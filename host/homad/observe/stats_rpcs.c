@@ -317,13 +317,13 @@ static int look_at_app(struct homad_thread *t, void *arg)
 }
 
 u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max,
-		     bool *all)
+		     bool *all, u32 *rounds)
 {
 	struct app_rpcs some = { .app = app, .out = out, .max = max };
 
 	/* What was submitted before this question counts. */
-	homad_turns_of_rings(app);
-	while (!some.at.end && some.n < max)
+	*rounds += homad_turns_of_rings(app);
+	for (; !some.at.end && some.n < max; ++*rounds)
 		homad_call(app->thread, look_at_app, &some);
 	*all = some.at.end;
 	return some.n;

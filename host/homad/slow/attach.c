@@ -249,7 +249,7 @@ static void client_ready(struct homad *d, struct homad_source *source, u32 event
 			homad_client_free(d, client);
 			return;
 		}
-		homad_throttle_count(client);
+		homad_throttle_count(client, 1);
 		homad_ctl(d, client, &request, (size_t)n);
 		drop_passed(client);
 		if (client->out.pending && !flush(d, client))

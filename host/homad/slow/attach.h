@@ -40,12 +40,10 @@ int homad_client_watch(struct homad *d, struct homad_client *client);
 int homad_throttle_start(struct homad *d);
 void homad_throttle_stop(struct homad *d);
 /**
- * homad_throttle() - has the client asked too often? If so, it is put into
+ * homad_throttle() - has the client's user asked too often? If so, it is put into
  * homad_attach.waiting.
  */
 bool homad_throttle(struct homad *d, struct homad_client *client);
-/** homad_throttle_count() - count a request of the client. */
-void homad_throttle_count(struct homad_client *client);
 
 /* ---- ctl.c, ctl_attach.c: requests ---- */
 

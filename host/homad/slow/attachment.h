@@ -54,6 +54,7 @@ struct homad_parked;
  *	homad_parked, closing.c).
  * @num_parked: the number of these descriptors, and one for that thread; atomic.
  * @parks: that thread runs.
+ * @paid_until: the time that its requests so far have paid for, ns; see throttle.c.
  * @tcp_tx_bytes: bytes that streams of its attachments have sent, of attachments that have
  *	ended.
  * @tcp_rx_bytes: bytes that streams of its attachments have received, of attachments that
@@ -82,6 +83,7 @@ struct homad_user {
 	struct homad_parked *parked;
 	u32 num_parked;
 	bool parks;
+	u64 paid_until;
 	u64 tcp_tx_bytes, tcp_rx_bytes;
 	struct homa_owner owner;
 	struct homad_bytes bytes;
@@ -141,7 +143,6 @@ struct homad_asking {
  * @version: the ABI version of its last request.
  * @passed_fd: the descriptor that came with the request; -1: none did.
  * @waiting: links it into homad_attach.waiting while it asks too often.
- * @paid_until: the time that its requests so far have paid for, ns; see throttle.c.
  * @out: the answer on its way.
  */
 struct homad_client {
@@ -163,7 +164,6 @@ struct homad_client {
 	u16 version;
 	int passed_fd;
 	struct homa_list waiting;
-	u64 paid_until;
 	struct homad_outbox out;
 };
 
@@ -302,6 +302,30 @@ static inline void homad_work_over(struct homad *d, struct homad_app *app)
 
 	if (--a->works == 0 && a->over)
 		a->over(d, app);
+}
+
+/* ---- how much a user asks, see throttle.c ---- */
+
+/* The time that each request costs its user, in ns, which allows 4,000 a second, and the number
+ * of requests that he may make at once. A handle makes four or so when it is opened: a service
+ * that opens all its user's 1,024 (quota.attachments) waits for nothing, and nor does one with
+ * hundreds of handles that asks for more with each. */
+#define HOMAD_REQUEST_NS 250000ull
+#define HOMAD_REQUESTS 4096u
+
+/** homad_throttle_count() - count @requests of the client's user: one that came, or how many more
+ *  it is worth. */
+static inline void homad_throttle_count(struct homad_client *client, u32 requests)
+{
+	client->user->paid_until += requests * HOMAD_REQUEST_NS;
+}
+
+/** homad_throttle_counts() - has the user asked so much lately that he may not ask as much as
+ *  possible at once? */
+static inline bool homad_throttle_counts(const struct homad_user *user)
+{
+	return user->paid_until + HOMAD_REQUESTS * HOMAD_REQUEST_NS >
+	       homa_clock_ns();
 }
 
 #endif

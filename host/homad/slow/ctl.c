@@ -347,6 +347,7 @@ static void op_rpcs(struct homad *d, struct homad_client *client,
 	u32 max = 2 * client->app->max_rpcs;
 	struct homa_ctl_rpc *rpcs = NULL;
 	bool all = false;
+	u32 rounds = 0;
 
 	(void)d;
 	/* Requests that it has no place for yet wait in the engine, and are listed, too. */
@@ -358,8 +359,10 @@ static void op_rpcs(struct homad *d, struct homad_client *client,
 					   "homad is out of memory");
 			return;
 		}
-		answer.total = homad_stats_rpcs(client->app, rpcs, max, &all);
+		answer.total =
+			homad_stats_rpcs(client->app, rpcs, max, &all, &rounds);
 	}
+	homad_throttle_count(client, rounds);
 	homad_answer(client, &answer, NULL, 0, rpcs, answer.total, sizeof(*rpcs));
 }
 

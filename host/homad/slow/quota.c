@@ -24,12 +24,14 @@ static bool has_account(const struct homad_user *user)
 	return user->fresh || user->attachments || user->records ||
 	       user->bytes.shared || HOMA_READ_ONCE(user->bytes.copies) ||
 	       user->listeners || user->num_tickets || user->num_passes ||
+	       homad_throttle_counts(user) ||
 	       __atomic_load_n(&user->num_parked, __ATOMIC_ACQUIRE);
 }
 
 void homad_user_put(struct homad_user *user)
 {
-	/* The engine does not tell when the last peer goes: homad_users_sweep() finds out. */
+	/* The engine does not tell when the last peer goes: homad_users_sweep() finds out. And who
+	 * closes all his connections and comes back has not asked less by that. */
 	if (has_account(user) || HOMA_READ_ONCE(user->owner.peers))
 		return;
 	homa_list_del(&user->list);
@@ -69,9 +71,13 @@ void homad_users_stop(struct homad *d)
 	for (i = 0; i < HOMAD_USER_BUCKETS; i++) {
 		struct homa_list *bucket = &homad_attach(d)->users[i], *node;
 
-		homa_list_for_each(node, bucket)
-			homa_container_of(node, struct homad_user, list)->owner.peers =
-				0;
+		homa_list_for_each(node, bucket) {
+			struct homad_user *user =
+				homa_container_of(node, struct homad_user, list);
+
+			user->owner.peers = 0;
+			user->paid_until = 0;
+		}
 		homad_users_sweep(bucket);
 	}
 }

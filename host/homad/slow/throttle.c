@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * How often a client may ask. Most requests make a fast-path thread do something
+ * How often a user may ask. Most requests make a fast-path thread do something
  * for their sender between two rounds, and whoever asked without end would take
- * time from all others. So a client has a burst and then a rate; beyond it its
- * requests stay in its socket for a while. So do those of an attachment for whose
- * user many descriptors wait to be closed (closing.h). The timer that lets a client
- * go on runs only while somebody waits.
+ * time from all others. So a user has a burst and then a rate, all his connections
+ * together, since he can have as many as he likes; beyond it his requests stay in
+ * their sockets for a while. A request for which several rounds are waited for counts
+ * as several. So do requests stay of an attachment for whose user many descriptors
+ * wait to be closed (closing.h). The timer that lets clients go on runs only while
+ * somebody waits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,26 +17,23 @@
 #include "attach.h"
 #include "closing.h"
 
-/* The time that each request costs a client, in ns, which allows 2,000 a second, and the
- * number of requests that it may make at once. */
-#define INTERVAL 500000ull
-#define BURST 512u
 /* The time after which a client that asks too often is looked at again, in ns. */
 #define PAUSE 20000000ull
 
 static bool may_ask(const struct homad_client *client, u64 now)
 {
-	return client->paid_until + INTERVAL <= now &&
+	return client->user->paid_until + HOMAD_REQUEST_NS <= now &&
 	       (!client->app || homad_may_pass(client->user));
 }
 
 bool homad_throttle(struct homad *d, struct homad_client *client)
 {
 	struct homad_attach *attach = homad_attach(d);
+	struct homad_user *user = client->user;
 	u64 now = homa_clock_ns();
 
-	if (client->paid_until + BURST * INTERVAL < now)
-		client->paid_until = now - BURST * INTERVAL;
+	if (!homad_throttle_counts(user))
+		user->paid_until = now - HOMAD_REQUESTS * HOMAD_REQUEST_NS;
 	if (may_ask(client, now))
 		return false;
 	if (homa_list_empty(&attach->waiting))
@@ -42,11 +41,6 @@ bool homad_throttle(struct homad *d, struct homad_client *client)
 	if (!homa_list_linked(&client->waiting))
 		homa_list_add_tail(&attach->waiting, &client->waiting);
 	return true;
-}
-
-void homad_throttle_count(struct homad_client *client)
-{
-	client->paid_until += INTERVAL;
 }
 
 static void pause_ready(struct homad *d, struct homad_source *source, u32 events)
