@@ -26,7 +26,8 @@
 #define PAGE 4096u
 #define POOL_PAGE ((u64)1 << HOMA_BPAGE_SHIFT)
 #define TICK_NS 250000000ull
-/* The most attachments of each list that are looked at in one tick. */
+/* The most attachments that are looked at in one tick: of those that have grown in all, of those
+ * that were refused memory for each user. */
 #define LOOKS 16u
 #define IDLE_NS 4000000000ull
 
@@ -355,6 +356,29 @@ static void look_at(struct homad *d, struct homad_attachment *a, u64 now)
 		homa_list_add_tail(&homad_attach(d)->grown, &a->grown);
 }
 
+/* Looks again at attachments that were refused memory. A user who has many of them, for whom there
+ * is no room or who ask for nothing, does not keep others waiting. Those that were looked at come
+ * last next time. */
+static void look_at_refused(struct homad *d)
+{
+	struct homa_list *refused = &homad_attach(d)->refused;
+	struct homa_list *node, *next, *last = refused->prev;
+	struct homad_attachment *a;
+
+	homa_list_for_each(node, refused)
+		homa_container_of(node, struct homad_attachment, refused)
+			->user->looks = 0;
+	for (node = refused->next; node != refused; node = next) {
+		next = node == last ? refused : node->next;
+		a = homa_container_of(node, struct homad_attachment, refused);
+		if (a->user->looks++ >= LOOKS)
+			continue;
+		homa_list_del(node);
+		homa_list_add_tail(refused, node);
+		want(d, &a->app);
+	}
+}
+
 static void tick_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	struct homad_attach *attach = homad_attach(d);
@@ -373,15 +397,7 @@ static void tick_ready(struct homad *d, struct homad_source *source, u32 events)
 		if (node == last)
 			break;
 	}
-	for (i = 0; i < LOOKS && !homa_list_empty(&attach->refused); i++) {
-		struct homad_attachment *a =
-			homa_container_of(attach->refused.next,
-					  struct homad_attachment, refused);
-
-		homa_list_del(&a->refused);
-		homa_list_add_tail(&attach->refused, &a->refused);
-		want(d, &a->app);
-	}
+	look_at_refused(d);
 	set_tick(d, true);
 }
 
