@@ -55,9 +55,6 @@ static int make_memfd(const char *what)
 
 static int make_piece(struct homad_piece *piece)
 {
-	u32 i;
-	int rc;
-
 	piece->fd = make_memfd(piece->what);
 	if (piece->fd < 0)
 		return piece->fd;
@@ -71,15 +68,40 @@ static int make_piece(struct homad_piece *piece)
 		piece->base = NULL;
 		return -errno;
 	}
-	for (i = 0; i < HOMA_ARRAY_SIZE(piece->backed); i++) {
+	return 0;
+}
+
+/* Has memory behind more of the piece, at most @left bytes, which it lowers. */
+static int back_piece(struct homad_piece *piece, u64 *left)
+{
+	u64 before = 0, bytes, there, more;
+	int rc = 0;
+	u32 i;
+
+	for (i = 0; i < HOMA_ARRAY_SIZE(piece->backed) && !rc; i++) {
 		const struct homad_range *range = &piece->backed[i];
 
-		rc = homad_populate(piece->base + range->from,
-				    range->to - range->from);
-		if (rc)
-			return rc;
+		bytes = range->to - range->from;
+		there = homa_min_u64(piece->there - before, bytes);
+		more = homa_min_u64(bytes - there, *left);
+		rc = homad_populate(piece->base + range->from + there, more);
+		piece->there += more;
+		*left -= more;
+		if (there + more < bytes)
+			break;
+		before += bytes;
 	}
-	return 0;
+	return rc;
+}
+
+static u64 charge_of(const struct homad_piece *piece)
+{
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < HOMA_ARRAY_SIZE(piece->backed); i++)
+		bytes += piece->backed[i].to - piece->backed[i].from;
+	return bytes;
 }
 
 /* The tables have a mapping of their own, so that they have no memory until they are used,
@@ -97,33 +119,32 @@ static int make_tables(struct homad_app *app)
 	return 0;
 }
 
-static void make(struct homad_work *work)
+static bool make(struct homad_work *work)
 {
 	struct homad_making *making =
 		homa_container_of(work, struct homad_making, work);
-	u32 i;
+	u64 left = HOMAD_SLICE;
 
-	if (making->op == HOMA_CTL_ATTACH) {
+	if (making->op == HOMA_CTL_ATTACH && !making->app->client_slots) {
 		making->app->pool_bytes = making->pieces[HOMA_CTL_FD_POOL].bytes;
 		making->rc = make_tables(making->app);
 		if (!making->rc)
 			making->rc = homad_session_alloc(making->d, making->app);
 	}
-	for (i = 0; i < making->num && !making->rc; i++)
-		making->rc = make_piece(&making->pieces[i]);
+	while (making->at < making->num && !making->rc && left) {
+		struct homad_piece *piece = &making->pieces[making->at];
+
+		if (!piece->base)
+			making->rc = make_piece(piece);
+		if (!making->rc)
+			making->rc = back_piece(piece, &left);
+		if (piece->there == charge_of(piece))
+			making->at++;
+	}
+	return making->at < making->num && !making->rc;
 }
 
 /* ---- making ---- */
-
-static u64 charge_of(const struct homad_piece *piece)
-{
-	u64 bytes = 0;
-	u32 i;
-
-	for (i = 0; i < HOMA_ARRAY_SIZE(piece->backed); i++)
-		bytes += piece->backed[i].to - piece->backed[i].from;
-	return bytes;
-}
 
 static void guard(struct homad_attachment *a, const struct homad_piece *piece)
 {
@@ -215,7 +236,7 @@ static int begin(struct homad *d, struct homad_client *client,
 	a->memory += bytes;
 	a->works++;
 	client->making = making;
-	homad_work(d, &making->work);
+	homad_work(d, &a->user->line, &making->work);
 	return 0;
 }
 
@@ -245,7 +266,7 @@ int homad_app_memory(struct homad *d, struct homad_client *client, u16 op,
  * @base: Where the memory is.
  * @bytes: The size of the memory.
  * @charged: The number of its bytes that are on the account of @user.
- * @user: The user whose account is settled when the memory is gone, or NULL.
+ * @user: The user whose account is settled when the memory is gone.
  */
 struct unmapping {
 	struct homad_work work;
@@ -254,12 +275,13 @@ struct unmapping {
 	struct homad_user *user;
 };
 
-static void unmap(struct homad_work *work)
+static bool unmap(struct homad_work *work)
 {
 	struct unmapping *u = homa_container_of(work, struct unmapping, work);
 
 	if (u->base)
 		munmap(u->base, u->bytes);
+	return false;
 }
 
 static void unmapped(struct homad *d, struct homad_work *work)
@@ -267,10 +289,8 @@ static void unmapped(struct homad *d, struct homad_work *work)
 	struct unmapping *u = homa_container_of(work, struct unmapping, work);
 
 	(void)d;
-	if (u->user) {
-		homad_settle(u->user, u->charged);
-		homad_user_put(u->user);
-	}
+	homad_settle(u->user, u->charged);
+	homad_user_put(u->user);
 	free(u);
 }
 
@@ -301,9 +321,9 @@ void homad_app_unmap(struct homad *d, struct homad_app *app, void *base,
 		.base = base,
 		.bytes = bytes,
 		.charged = charged,
-		.user = charged ? a->user : NULL,
+		.user = a->user,
 	};
-	homad_work(d, &u->work);
+	homad_work(d, &a->user->line, &u->work);
 }
 
 /* ---- an attachment ---- */

@@ -97,6 +97,7 @@ void homad_answer_drop(struct homad_client *client);
  * @bytes: its size.
  * @backed: ranges, in bytes, that have memory from the beginning.
  * @base: address at which homad has mapped it.
+ * @there: how many bytes of @backed have it already.
  * @fd: descriptor for the application.
  */
 struct homad_piece {
@@ -107,6 +108,7 @@ struct homad_piece {
 		u64 from, to;
 	} backed[2];
 	u8 *base;
+	u64 there;
 	int fd;
 };
 
@@ -119,6 +121,7 @@ struct homad_piece {
  * @op: the client's request.
  * @num: the number of entries of @pieces that are used.
  * @pieces: the memory.
+ * @at: the entry of @pieces that is being made.
  * @charged: the number of bytes that are on the account of the attachment already.
  * @rc: 0, or the error of the memory thread.
  * @then: called on the main thread with @rc set, if there is still a client. The pieces
@@ -131,7 +134,7 @@ struct homad_making {
 	struct homad_client *client;
 	struct homad_app *app;
 	u16 op;
-	u32 num;
+	u32 num, at;
 	struct homad_piece pieces[3];
 	u64 charged;
 	int rc;

@@ -55,6 +55,7 @@ struct homad_parked;
  * @num_parked: the number of these descriptors, and one for that thread; atomic.
  * @parks: that thread runs.
  * @paid_until: the time that its requests so far have paid for, ns; see throttle.c.
+ * @line: work on its memory that is under way.
  * @looks: the number of its attachments in homad_attach.refused that were looked at in this tick.
  * @tcp_tx_bytes: bytes that streams of its attachments have sent, of attachments that have
  *	ended.
@@ -85,6 +86,7 @@ struct homad_user {
 	u32 num_parked;
 	bool parks;
 	u64 paid_until;
+	struct homad_line line;
 	u32 looks;
 	u64 tcp_tx_bytes, tcp_rx_bytes;
 	struct homa_owner owner;

@@ -40,20 +40,21 @@
  * @pools: homad_attachment.pools when the change began, which tells whether the pool is still
  *	the same one.
  * @num: The number of entries of @ranges.
+ * @at: The entry whose memory changes next.
  * @bytes: The bytes by which the attachment's memory changes.
  * @pool_bytes: The part of these bytes that is in the pool.
  * @back: @ranges get memory; if it is not set, the one range loses its memory.
  * @rc: 0 or the error of the memory thread.
- * @ranges: The memory that changes.
+ * @ranges: The memory that has to change yet.
  */
 struct change {
 	struct homad_work work;
 	struct homad_app *app;
-	u32 pages, rings, pools, num;
+	u32 pages, rings, pools, num, at;
 	u64 bytes, pool_bytes;
 	bool back;
 	int rc;
-	struct {
+	struct range {
 		/* Where the range begins. */
 		u8 *base;
 		u64 bytes;
@@ -80,20 +81,32 @@ static void set_tick(struct homad *d, bool before)
 
 /* ---- the worker's ---- */
 
-static void run(struct homad_work *work)
+/* Has memory behind more of a range, or behind less; at most @most bytes. Returns how many. */
+static u64 step(struct change *change, struct range *range, u64 most)
+{
+	u64 bytes = homa_min_u64(range->bytes, most);
+
+	if (change->back)
+		change->rc = homad_populate(range->base, bytes);
+	else if (madvise(range->base, bytes, MADV_REMOVE))
+		change->rc = -errno;
+	range->base += bytes;
+	range->bytes -= bytes;
+	return bytes;
+}
+
+static bool run(struct homad_work *work)
 {
 	struct change *change = homa_container_of(work, struct change, work);
-	u32 i;
+	u64 left = HOMAD_SLICE;
 
-	if (!change->back) {
-		if (madvise(change->ranges[0].base, change->ranges[0].bytes,
-			    MADV_REMOVE))
-			change->rc = -errno;
-		return;
+	while (change->at < change->num && !change->rc && left) {
+		struct range *range = &change->ranges[change->at];
+
+		left -= step(change, range, left);
+		change->at += !range->bytes;
 	}
-	for (i = 0; i < change->num && !change->rc; i++)
-		change->rc = homad_populate(change->ranges[i].base,
-					    change->ranges[i].bytes);
+	return change->at < change->num && !change->rc;
 }
 
 /* ---- more ---- */
@@ -277,7 +290,7 @@ static void want(struct homad *d, struct homad_app *app)
 			  change->pages * POOL_PAGE);
 	a->changing = true;
 	a->works++;
-	homad_work(d, &change->work);
+	homad_work(d, &a->user->line, &change->work);
 }
 
 void homad_backing_wanted(struct homad *d)
@@ -336,7 +349,7 @@ static bool shrink(struct homad *d, struct homad_attachment *a)
 	a->changing = true;
 	a->works++;
 	homad_attach(d)->memory_shrunk++;
-	homad_work(d, &change->work);
+	homad_work(d, &a->user->line, &change->work);
 	return true;
 }
 

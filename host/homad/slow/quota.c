@@ -24,7 +24,7 @@ static bool has_account(const struct homad_user *user)
 	return user->fresh || user->attachments || user->records ||
 	       user->bytes.shared || HOMA_READ_ONCE(user->bytes.copies) ||
 	       user->listeners || user->num_tickets || user->num_passes ||
-	       homad_throttle_counts(user) ||
+	       user->line.num || homad_throttle_counts(user) ||
 	       __atomic_load_n(&user->num_parked, __ATOMIC_ACQUIRE);
 }
 

@@ -27,6 +27,7 @@
  * @work: the errand.
  * @app: the attachment.
  * @grow: which buffers, and their sizes before and after.
+ * @at: the buffers that change next; the memory thread counts.
  * @rc: 0, or the negative errno of the kernel's; the memory thread writes it.
  */
 struct growth {
@@ -34,6 +35,7 @@ struct growth {
 	struct homad_app *app;
 	struct homad_grow grow;
 	bool back;
+	u32 at;
 	int rc;
 };
 
@@ -61,7 +63,8 @@ static u8 *span_of(const struct homad_grow *g, u32 i, u32 way)
 
 /* ---- the worker's ---- */
 
-static void change(struct growth *g, u32 i, u32 way)
+/* Returns the number of bytes that have become memory. */
+static u64 change(struct growth *g, u32 i, u32 way)
 {
 	u64 from = bytes_of(g->grow.from[i][way]),
 	    to = bytes_of(g->grow.to[i][way]);
@@ -71,16 +74,19 @@ static void change(struct growth *g, u32 i, u32 way)
 		g->rc = -errno;
 	else if (to > from)
 		g->rc = homad_populate(span + from, to - from);
+	return to > from ? to - from : 0;
 }
 
-static void run(struct homad_work *work)
+static bool run(struct homad_work *work)
 {
 	struct growth *g = homa_container_of(work, struct growth, work);
-	u32 i, way;
+	u64 bytes = 0;
+	u32 way;
 
-	for (i = 0; i < g->grow.num; i++)
+	for (; g->at < g->grow.num && !g->rc && bytes < HOMAD_SLICE; g->at++)
 		for (way = 0; way < HOMAD_BUFFERS && !g->rc; way++)
-			change(g, i, way);
+			bytes += change(g, g->at, way);
+	return g->at < g->grow.num && !g->rc;
 }
 
 /* ---- accounts ---- */
@@ -158,7 +164,7 @@ static void begin(struct homad *d, struct homad_app *app, struct growth *g)
 	g->work = (struct homad_work){ .run = run, .done = done };
 	g->app = app;
 	homad_attachment(app)->works++;
-	homad_work(d, &g->work);
+	homad_work(d, &homad_attachment(app)->user->line, &g->work);
 }
 
 /* ---- more ---- */

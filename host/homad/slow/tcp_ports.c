@@ -114,7 +114,7 @@ static int bind_any(struct homad_port_choice *choice, u16 *port)
 
 /* Takes ports from the kernel; this runs on the worker's thread, because the kernel may
  * need long to find free ports. */
-static void get_ports(struct homad_work *work)
+static bool get_ports(struct homad_work *work)
 {
 	struct homad_tcp_ports *ports =
 		homa_container_of(work, struct homad_tcp_ports, more);
@@ -131,10 +131,11 @@ static void get_ports(struct homad_work *work)
 		}
 		if (fd < 0) {
 			ports->rc = fd;
-			return;
+			break;
 		}
 		ports->got_fds[ports->num_got] = fd;
 	}
+	return false;
 }
 
 static int hand_over(struct homad_thread *t, void *arg)
@@ -230,7 +231,7 @@ void homad_tcp_more_ports(struct homad *d)
 			     homa_min_u32(HOMAD_PORT_STEP,
 					  homa_max_u32(tcp->kept_ports, 1)));
 	ports->more = (struct homad_work){ .run = get_ports, .done = got_ports };
-	homad_work(d, &ports->more);
+	homad_work(d, NULL, &ports->more);
 }
 
 int homad_tcp_keep_ports(struct homad *d, char *err, size_t errlen)

@@ -51,7 +51,7 @@ struct slot_growth {
 
 /* ---- growing ---- */
 
-static void run(struct homad_work *work)
+static bool run(struct homad_work *work)
 {
 	struct slot_growth *g = homa_container_of(work, struct slot_growth, work);
 	const struct homad_streams *s = g->app->streams;
@@ -63,6 +63,7 @@ static void run(struct homad_work *work)
 	if (!g->rc)
 		g->rc = homad_populate(s->firsts + from,
 				       (u64)g->to * 2 * HOMA_STREAM_FIRST - from);
+	return false;
 }
 
 static void answer(struct homad_app *app, u32 backed)
@@ -118,7 +119,7 @@ static void grow(struct homad *d, struct homad_app *app)
 	a->memory += more * SLOT_BYTES;
 	homad_account(a->user, more * SLOT_BYTES);
 	a->works++;
-	homad_work(d, &g->work);
+	homad_work(d, &a->user->line, &g->work);
 }
 
 /* Does what an instance of TCP has asked for. */

@@ -3,8 +3,9 @@
  * The memory thread. The kernel clears each page that it gives, and takes its time
  * to take pages back: milliseconds for the memory of one application. Neither the
  * main thread, which answers questions of others, nor a fast-path thread waits for
- * that. What a piece of work may look at belongs to it until it is done, so that
- * only the two queues need a lock.
+ * that. Nor does a user wait for much of what another one has asked for: whoever has
+ * work has a turn after each other. What a piece of work may look at belongs to it
+ * until it is done, so that only the queues need a lock.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -33,7 +34,8 @@ struct queue {
  * @thread: The thread.
  * @lock: It protects @todo, @finished and @stop.
  * @some: It is signalled when there is something in @todo, or @stop is set.
- * @todo: Work that the thread has not begun.
+ * @todo: The lines (struct homad_line) that have work, in the order of their turns.
+ * @own: Work that is no user's.
  * @finished: Work that is done and that the control thread has not taken back.
  * @stop: The thread shall end.
  * @source: An eventfd that is readable when there is something in @finished.
@@ -42,7 +44,9 @@ struct homad_worker {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t some;
-	struct queue todo, finished;
+	struct homa_list todo;
+	struct homad_line own;
+	struct queue finished;
 	bool stop;
 	struct homad_source source;
 };
@@ -82,26 +86,48 @@ static struct homad_work *take(struct queue *queue)
 	return work;
 }
 
+/* Puts a line behind the others that have work, if it has some. */
+static void line_up(struct homad_worker *worker, struct homad_line *line)
+{
+	homa_list_del(&line->turn);
+	if (line->first)
+		homa_list_add_tail(&worker->todo, &line->turn);
+}
+
+/* Does the first piece of work of a line, or a part of it, without the lock. It stays where it is
+ * until it is done, as those behind it may rely on that. Returns false if there is more of it. */
+static bool turn_of(struct homad_worker *worker, struct homad_line *line)
+{
+	struct homad_work *work = line->first;
+	bool more;
+
+	pthread_mutex_unlock(&worker->lock);
+	more = work->run(work);
+	pthread_mutex_lock(&worker->lock);
+	if (!more) {
+		line->first = work->next;
+		put(&worker->finished, work);
+	}
+	line_up(worker, line);
+	return !more;
+}
+
 static void *work_off(void *arg)
 {
 	struct homad_worker *worker = arg;
-	struct homad_work *work;
 	u64 one = 1;
 
 	pthread_mutex_lock(&worker->lock);
 	for (;;) {
-		work = take(&worker->todo);
-		if (!work && worker->stop)
-			break;
-		if (!work) {
+		if (homa_list_empty(&worker->todo)) {
+			if (worker->stop)
+				break;
 			pthread_cond_wait(&worker->some, &worker->lock);
 			continue;
 		}
-		pthread_mutex_unlock(&worker->lock);
-		work->run(work);
-		pthread_mutex_lock(&worker->lock);
-		put(&worker->finished, work);
-		if (write(worker->source.fd, &one, sizeof(one)) < 0)
+		if (turn_of(worker, homa_container_of(worker->todo.next,
+						      struct homad_line, turn)) &&
+		    write(worker->source.fd, &one, sizeof(one)) < 0)
 			/* the counter is full, so the eventfd is readable */
 			continue;
 	}
@@ -109,17 +135,29 @@ static void *work_off(void *arg)
 	return NULL;
 }
 
-void homad_work(struct homad *d, struct homad_work *work)
+void homad_work(struct homad *d, struct homad_line *line, struct homad_work *work)
 {
 	struct homad_worker *worker = homad_slow(d)->worker;
 
 	if (!worker) {
-		work->run(work);
+		while (work->run(work))
+			;
 		work->done(d, work);
 		return;
 	}
+	work->line = line ? line : &worker->own;
+	work->next = NULL;
+	line = work->line;
+	line->num++;
 	pthread_mutex_lock(&worker->lock);
-	put(&worker->todo, work);
+	if (line->first) {
+		line->last->next = work;
+	} else {
+		line->first = work;
+		homa_list_init(&line->turn);
+		line_up(worker, line);
+	}
+	line->last = work;
 	pthread_cond_signal(&worker->some);
 	pthread_mutex_unlock(&worker->lock);
 }
@@ -134,6 +172,7 @@ static void finish(struct homad *d, struct homad_worker *worker)
 		pthread_mutex_unlock(&worker->lock);
 		if (!work)
 			return;
+		work->line->num--;
 		work->done(d, work);
 	}
 }
@@ -156,6 +195,7 @@ int homad_worker_start(struct homad *d, char *err, size_t errlen)
 
 	if (!worker)
 		goto fail;
+	homa_list_init(&worker->todo);
 	pthread_mutex_init(&worker->lock, NULL);
 	pthread_cond_init(&worker->some, NULL);
 	worker->source.ready = finished_ready;
