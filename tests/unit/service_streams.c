@@ -312,7 +312,7 @@ static void listen__is_not_free(void **state)
 	homad_poll_app(bed->t, &other->side->app);
 	homad_poll_app(bed->t, &p->side->app);
 	ask(p, TURNS, &asked_for);
-	homad_turns_of_rings(&p->side->app);
+	homad_turns_of_rings(&p->side->app, true);
 	assert_int_equal(listen_by(bed, p, &listener), 0);
 	assert_int_equal(p->s.area->command.head, TURNS);
 	assert_true(p->user[0].credit <= -(int)TURNS);
@@ -420,7 +420,7 @@ static void listen__of_one_who_breaks_the_rules(void **state)
 	(void)state;
 	command(p, (struct homa_stream_command){ .op = HOMA_STREAM_RING,
 						 .slot = 3 });
-	homad_turns_of_rings(&p->side->app);
+	homad_turns_of_rings(&p->side->app, true);
 	assert_true(p->side->app.evicted);
 	assert_int_equal(listen_by(bed, p, &listener), -ESHUTDOWN);
 	end(bed, p);

@@ -172,8 +172,8 @@ static void turns__asked_for_are_refused_to_debtors(void **state)
 	homad_unpoll_app(bed->t, &his[1]->app);
 	while (mine->app.sq_head[0] < FULL) {
 		/* No thread runs here, so all turns that are asked for come in one round. */
-		homad_turns_of_rings(&his[1]->app);
-		homad_turns_of_rings(&his[0]->app);
+		homad_turns_of_rings(&his[1]->app, false);
+		homad_turns_of_rings(&his[0]->app, false);
 		homad_commands(bed->t);
 		assert_true(taken(his, 2) <=
 			    mine->app.sq_head[0] + 3 * HOMAD_TURN);
@@ -181,7 +181,7 @@ static void turns__asked_for_are_refused_to_debtors(void **state)
 	/* With nobody else there, nothing is refused. */
 	homad_unpoll_app(bed->t, &mine->app);
 	for (i = 0; i < 2; i++)
-		homad_turns_of_rings(&his[i]->app);
+		homad_turns_of_rings(&his[i]->app, false);
 	assert_int_equal(taken(his, 2), 2 * FULL);
 	for (i = 0; i < 2; i++)
 		end(bed, his[i]);

@@ -152,7 +152,7 @@ static inline void ask(struct program *p, u32 n, u64 *token)
 static inline void look(struct bed *bed, struct program *p)
 {
 	p->user[0].credit = 2 * ENTRIES;
-	homad_turns_of_rings(&p->side->app);
+	homad_turns_of_rings(&p->side->app, true);
 	homad_streams_deliver(bed->t);
 }
 

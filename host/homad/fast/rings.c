@@ -260,8 +260,7 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	u32 i, done, sqs = homa_min_u32(rings_named(app), app->rings_backed);
 	struct homad_polled *user = homad_polled_of(t, app);
 
-	if (app->phase != HOMAD_APP_OPEN || app->evicted ||
-	    homad_owes_much(t, user))
+	if (app->phase != HOMAD_APP_OPEN || app->evicted)
 		return 0;
 	homad_now(t);
 	app->look_again = true;
@@ -281,14 +280,23 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	       homad_stream_commands_waiting(app->streams);
 }
 
-u32 homad_turns_of_rings(struct homad_app *app)
+/* The same, unless the user owes too much for a turn. */
+static int turn_if_paid(struct homad_thread *t, void *arg)
+{
+	if (homad_owes_much(t, homad_polled_of(t, arg)))
+		return 0;
+	return homad_turn_of(t, arg);
+}
+
+u32 homad_turns_of_rings(struct homad_app *app, bool in_debt)
 {
 	u32 entries = HOMA_SHM_SQS * app->rings.sq_entries, turns;
 
 	if (app->streams)
 		entries += app->streams->entries * HOMAD_MOST_COMMANDS;
 	for (turns = 0; turns < (entries + HOMAD_TURN - 1) / HOMAD_TURN; turns++)
-		if (homad_call(app->thread, homad_turn_of, app) <= 0)
+		if (homad_call(app->thread,
+			       in_debt ? homad_turn_of : turn_if_paid, app) <= 0)
 			return turns;
 	return turns;
 }

@@ -144,12 +144,12 @@ struct homad_alive {
 int homad_session_alive(struct homad_thread *t, void *arg);
 
 /** homad_turn_of() - give @arg, a struct homad_app, one turn, for which its user pays as for any
- *  other. Returns 1 if more is in its rings, else 0, also if the user owes too much for a turn.
- *  For homad_call(). */
+ *  other. Returns 1 if more is in its rings, else 0. For homad_call(). */
 int homad_turn_of(struct homad_thread *t, void *arg);
 /** homad_turns_of_rings() - give @app turns until all was seen to that was in its rings at first,
- *  but for commands that have to wait. The slow path calls it. Returns the number of rounds that
- *  this took after the first. */
-u32 homad_turns_of_rings(struct homad_app *app);
+ *  but for commands that have to wait. @in_debt: also while its user owes too much for a turn; else
+ *  that ends it. The slow path calls it. Returns the number of rounds that this took after the
+ *  first. */
+u32 homad_turns_of_rings(struct homad_app *app, bool in_debt);
 
 #endif

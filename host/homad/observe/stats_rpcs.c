@@ -322,7 +322,7 @@ u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max,
 	struct app_rpcs some = { .app = app, .out = out, .max = max };
 
 	/* What was submitted before this question counts. */
-	*rounds += homad_turns_of_rings(app);
+	*rounds += homad_turns_of_rings(app, false);
 	for (; !some.at.end && some.n < max; ++*rounds)
 		homad_call(app->thread, look_at_app, &some);
 	*all = some.at.end;
