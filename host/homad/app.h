@@ -26,6 +26,7 @@
 
 struct homad_app;
 struct homad_bytes;
+struct homad_freed_more;
 struct homad_polled;
 struct homad_streams;
 struct homad_thread;
@@ -347,6 +348,9 @@ struct homad_app {
 	} *freed;
 	u32 num_freed;
 	u32 max_freed;
+	/* More of them, of RPCs that ended; NULL: none. They follow those in @freed, which
+	 * is not empty then. */
+	struct homad_freed_more *freed_more;
 	/* The number of RPCs of the engine that refer to it, under @lock. It may be freed
 	 * when this is 0. */
 	u32 rpcs;
@@ -366,14 +370,19 @@ struct homad_app {
 	struct homad_app_counters counters;
 };
 
+/* The number of entries of homad_app.freed for each RPC that the attachment may have open: one
+ * for what RPCs that end give back, one for a request and one for a reply that homad has no use
+ * for as soon as they are submitted. */
+#define HOMAD_FREED_EACH 3u
+
 /**
  * homad_tables_bytes() - return the bytes of an attachment's tables for @max_rpcs RPCs of
  * either side.
  */
 static inline size_t homad_tables_bytes(u32 max_rpcs)
 {
-	return max_rpcs *
-	       (2 * sizeof(struct homad_slot) + 2 * sizeof(struct homad_freed));
+	return max_rpcs * (2 * sizeof(struct homad_slot) +
+			   HOMAD_FREED_EACH * sizeof(struct homad_freed));
 }
 
 #endif

@@ -39,7 +39,7 @@ static inline struct homa_shm_queues *queues_of(struct side *s)
 	return (struct homa_shm_queues *)s->app.queues;
 }
 
-static inline struct side *attach(struct homad *d)
+static inline struct side *attach_with(struct homad *d, u32 max_rpcs)
 {
 	struct side *s = calloc(1, sizeof(*s));
 
@@ -54,7 +54,7 @@ static inline struct side *attach(struct homad *d)
 	s->app.seg[0].base = aligned_alloc(4096, DATA);
 	s->app.seg[0].bytes = DATA;
 	s->app.num_segs = 1;
-	s->app.max_rpcs = RPCS;
+	s->app.max_rpcs = max_rpcs;
 	s->app.kick_fd = eventfd(0, EFD_NONBLOCK);
 	assert_int_equal(pipe(s->wakes), 0);
 	s->app.wake_fd = s->wakes[1];
@@ -63,6 +63,11 @@ static inline struct side *attach(struct homad *d)
 				    &s->app),
 			 0);
 	return s;
+}
+
+static inline struct side *attach(struct homad *d)
+{
+	return attach_with(d, RPCS);
 }
 
 /* What is left when the fast path has let go of it. */

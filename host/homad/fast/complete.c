@@ -6,6 +6,7 @@
  * and applications woken once a round.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include "probes.h"
 #include "fast.h"
@@ -126,15 +127,93 @@ void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,
 	homad_end_slot(t, app, token, -error, cookie, flags & HOMA_SQE_PRIVATE);
 }
 
+/* ---- messages that the application has back ---- */
+
+/* Records in a block: with its head it has 4 KiB. */
+#define MORE_FREED 510u
+
+/* struct homad_freed_more - what an application is told of after homad_app.freed: the response
+ * to another application's RPC does not count as one of its own RPCs while it waits there. */
+struct homad_freed_more {
+	/* The block that was filled before. */
+	struct homad_freed_more *next;
+	/* The number of records in @freed. */
+	u32 num;
+	struct homad_freed freed[MORE_FREED];
+};
+
+static void note_freed(struct homad_app *app, u16 segment, u32 offset)
+{
+	app->freed[app->num_freed].segment = segment;
+	app->freed[app->num_freed++].offset = offset;
+}
+
+/* There are as many as the RPCs that have ended since the application was told, because none
+ * begins by which it would get more while its ring is full of such news (direct.c). */
+HOMA_RARE static void note_more(struct homad_thread *t, struct homad_app *app,
+				u16 segment, u32 offset)
+{
+	struct homad_freed_more *more = app->freed_more;
+
+	if (app->phase != HOMAD_APP_OPEN)
+		return;
+	if (!more || more->num == MORE_FREED) {
+		more = malloc(sizeof(*more));
+		if (!more) {
+			t->counters.out_of_memory++;
+			homad_app_evict(t, app, "no memory to tell what is free");
+			return;
+		}
+		more->num = 0;
+		more->next = app->freed_more;
+		app->freed_more = more;
+	}
+	more->freed[more->num].segment = segment;
+	more->freed[more->num++].offset = offset;
+}
+
+/* All of @freed has been told: moves records there from a block. */
+HOMA_RARE static void take_more(struct homad_app *app)
+{
+	struct homad_freed_more *more = app->freed_more;
+
+	while (more->num && app->num_freed < app->max_rpcs)
+		app->freed[app->num_freed++] = more->freed[--more->num];
+	if (more->num)
+		return;
+	app->freed_more = more->next;
+	free(more);
+}
+
+void homad_freed_drop(struct homad_app *app)
+{
+	struct homad_freed_more *more;
+
+	while ((more = app->freed_more)) {
+		app->freed_more = more->next;
+		free(more);
+	}
+}
+
 bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
 		      u16 segment, u32 offset)
 {
 	if (app->num_freed == app->max_freed)
 		return false;
-	app->freed[app->num_freed].segment = segment;
-	app->freed[app->num_freed++].offset = offset;
+	note_freed(app, segment, offset);
 	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_ROOM);
 	return true;
+}
+
+HOMA_RARE void homad_free_lent(struct homad_thread *t, struct homad_app *app,
+			       u16 segment, u32 offset)
+{
+	/* The rest is for what the application itself gives to homad meanwhile. */
+	if (likely(app->num_freed < app->max_rpcs))
+		note_freed(app, segment, offset);
+	else
+		note_more(t, app, segment, offset);
+	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_ROOM);
 }
 
 /* Called when the engine ends an RPC that an application knows of. */
@@ -151,7 +230,7 @@ void homad_forget(struct homad_thread *t, struct homad_rpc *priv)
 		homad_slot_back(t, app, priv->token);
 	}
 	if (priv->out && !priv->copied)
-		homad_free_bytes(t, app, priv->segment, priv->offset);
+		homad_free_lent(t, app, priv->segment, priv->offset);
 	app->rpcs--;
 	homad_unlock(app);
 }
@@ -228,9 +307,9 @@ struct homa_cqe *homad_next_cqe(struct homad_app *app)
 	return &app->rings.cqe[at & (app->rings.cq_entries - 1)];
 }
 
-static void tell_freed(struct homad_app *app, u32 *room)
+static __attribute__((noinline)) u32 tell_freed(struct homad_app *app, u32 room)
 {
-	while (app->num_freed && *room) {
+	while (app->num_freed && room) {
 		struct homa_cqe *cqe = homad_next_cqe(app);
 
 		app->num_freed--;
@@ -238,8 +317,11 @@ static void tell_freed(struct homad_app *app, u32 *room)
 		cqe->flags = HOMA_CQE_PRIVATE;
 		cqe->num_pages = app->freed[app->num_freed].segment;
 		cqe->length = app->freed[app->num_freed].offset;
-		(*room)--;
+		room--;
+		if (!app->num_freed && unlikely(app->freed_more))
+			take_more(app);
 	}
+	return room;
 }
 
 static void tell_ended(struct homad_app *app, u32 *room)
@@ -396,7 +478,8 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 		return true;
 	}
 	room = app->rings.cq_entries - (before - head);
-	tell_freed(app, &room);
+	if (app->num_freed)
+		room = tell_freed(app, room);
 	tell_ended(app, &room);
 	tell_messages(t, app, &app->ready[HOMAD_READY_RESPONSES], &room);
 	tell_messages(t, app, &app->ready[HOMAD_READY_REQUESTS], &room);

@@ -31,6 +31,10 @@ static bool ring_room(struct homad_app *app)
 {
 	if (likely(app->cq_tail - app->cq_head < app->rings.cq_entries))
 		return true;
+	/* What is free again is told first, or two applications could let the list of that grow
+	 * without end. */
+	if (app->freed_more)
+		return false;
 	app->cq_head = __atomic_load_n(&app->queues->cq.head, __ATOMIC_ACQUIRE);
 	/* An impossible head is dealt with when the ring is filled. */
 	return app->cq_tail - app->cq_head < app->rings.cq_entries;
@@ -104,7 +108,7 @@ static void drop_waiting(struct homad_thread *t, struct homad_direct *d)
 	if (d->out && d->copied)
 		homad_copy_put(t, d->client, d->out, d->length);
 	else if (d->out && d->lender)
-		homad_free_bytes(t, d->lender, d->segment, d->offset);
+		homad_free_lent(t, d->lender, d->segment, d->offset);
 	if (d->lender)
 		homa_list_del(&d->of_server);
 	d->out = NULL;

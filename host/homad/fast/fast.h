@@ -186,10 +186,17 @@ void homad_unready(struct homad_rpc *priv);
  *  seen. */
 void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,
 		  u64 cookie, u8 flags, int error);
-/** homad_free_bytes() - tell @app that the message at @offset of its data segment @segment is
- *  its own again. Returns false if that would be more messages than it can have. */
+/** homad_free_bytes() - tell @app that the message at @offset of its data segment @segment, which
+ *  it has just submitted, is its own again. Returns false if that would be more messages than it
+ *  can have. */
 bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
 		      u16 segment, u32 offset);
+/** homad_free_lent() - tell @app the same of a message of an RPC that ends, however many there
+ *  are: others may have ended their RPCs with @app. */
+void homad_free_lent(struct homad_thread *t, struct homad_app *app, u16 segment,
+		     u32 offset);
+/** homad_freed_drop() - forget what @app, which has ended, was not told of. */
+void homad_freed_drop(struct homad_app *app);
 /** homad_forget() - free what homad had for an RPC that the engine has retired. */
 void homad_forget(struct homad_thread *t, struct homad_rpc *priv);
 /** homad_end_slot() - end a client's RPC that the engine does not know. Its completion is

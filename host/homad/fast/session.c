@@ -40,7 +40,7 @@ static int make_slots(struct homad_app *app)
 	}
 	app->server_slots = app->client_slots + app->max_rpcs;
 	app->freed = (struct homad_freed *)(app->server_slots + app->max_rpcs);
-	app->max_freed = 2 * app->max_rpcs;
+	app->max_freed = HOMAD_FREED_EACH * app->max_rpcs;
 	app->server_free = 0;
 	app->ended_first = HOMAD_NO_SLOT;
 	return 0;
@@ -149,6 +149,7 @@ void homad_session_free(struct homad_app *app)
 {
 	free(app->sock);
 	free(app->pool_mem);
+	homad_freed_drop(app);
 	app->sock = NULL;
 	app->pool_mem = NULL;
 	/* If @tables_bytes is set, the slow path made the memory and frees it. */

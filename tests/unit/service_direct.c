@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * host/homad/fast/direct.c: what an application can do to others by very many short RPCs with
+ * them. Rounds are run by hand.
+ */
+#include "service_bed.h"
+#include "unit.h"
+
+#define PORT 99u
+#define PAGES (POOL >> HOMA_BPAGE_SHIFT)
+#define MANY 1000u
+#define SLOTS 1024u /* RPCs that a side may have open in the tests with MANY */
+
+/* ---- two applications ---- */
+
+/* A client and a server; @pages are pages of the client's pool while they are taken away. */
+struct pair {
+	struct bed *bed;
+	struct side *client, *server;
+	u32 pages[PAGES];
+};
+
+static void begin(struct pair *p, u32 of_client, u32 of_server)
+{
+	struct homad_bind bind;
+
+	p->bed = bed_new();
+	p->client = attach_with(&p->bed->d, of_client);
+	p->server = attach_with(&p->bed->d, of_server);
+	bind = (struct homad_bind){ &p->server->app, PORT };
+	assert_int_equal(homad_session_bind(p->bed->t, &bind), 0);
+}
+
+static void rounds(struct pair *p, u32 n)
+{
+	while (n--)
+		homad_round(p->bed->t);
+}
+
+/* Ends one side; the other one may have thousands of RPCs with it. */
+static void leave(struct pair *p, struct side **side)
+{
+	u32 i;
+
+	homad_session_close(p->bed->t, &(*side)->app);
+	for (i = 0; i < 100 && (*side)->app.phase != HOMAD_APP_DEAD; i++)
+		homad_round(p->bed->t);
+	p->bed->d.dead = NULL;
+	detach_closed(*side);
+	*side = NULL;
+}
+
+static void end(struct pair *p)
+{
+	if (p->client)
+		leave(p, &p->client);
+	if (p->server)
+		leave(p, &p->server);
+	bed_free(p->bed);
+}
+
+/* Takes a completion from the ring, if there is one. */
+static bool take(struct side *s, struct homa_cqe *cqe)
+{
+	struct homa_shm_queues *q = queues_of(s);
+
+	if (q->h.cq.tail == s->cq_head)
+		return false;
+	*cqe = q->cqe[s->cq_head++ & (s->app.rings.cq_entries - 1)];
+	__atomic_store_n(&q->h.cq.head, s->cq_head, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Takes all that is in the ring and returns how many completions of @kind there were. */
+static u32 told(struct side *s, u8 kind)
+{
+	struct homa_cqe cqe;
+	u32 n = 0;
+
+	while (take(s, &cqe))
+		n += cqe.kind == kind;
+	return n;
+}
+
+static void give(struct pair *p, struct side *s, const struct homa_sqe *sqe)
+{
+	submit(s, sqe);
+	homad_poll_app(p->bed->t, &s->app);
+}
+
+/* The client's @i-th request is sent and received; returns the server's token for it. */
+static u64 ask(struct pair *p, u32 i)
+{
+	struct homa_sqe sqe = request_to(p->server, (u64)(i + 1) << 16 | i, 100);
+	struct homa_cqe cqe;
+
+	memset(sqe.ip, 0, sizeof(sqe.ip));
+	give(p, p->client, &sqe);
+	homad_round(p->bed->t);
+	do
+		assert_true(take(p->server, &cqe));
+	while (cqe.kind == HOMA_CQE_FREE);
+	assert_int_equal(cqe.kind, HOMA_CQE_REQUEST);
+	release(p->server, &cqe);
+	return cqe.token;
+}
+
+/* The server lends the bytes of its response. */
+static void answer(struct pair *p, u64 token, u32 length)
+{
+	const struct homa_sqe reply = { .op = HOMA_SQE_REPLY,
+					.length = length,
+					.token = token };
+
+	give(p, p->server, &reply);
+}
+
+/* From now on responses wait for the client, which has no pages. */
+static void take_pages(struct pair *p)
+{
+	u32 i, n, page[HOMA_MAX_BPAGES];
+
+	for (i = 0; i < PAGES; i++) {
+		assert_int_equal(homa_pages_take(&p->bed->t->ctx,
+						 p->client->app.sock,
+						 HOMA_BPAGE_SIZE, page, &n),
+				 0);
+		p->pages[i] = page[0];
+	}
+}
+
+static void give_pages(struct pair *p)
+{
+	assert_int_equal(homa_pool_release(&p->bed->t->ctx, p->client->app.sock,
+					   p->pages, PAGES),
+			 0);
+}
+
+/* @n responses wait for the client. */
+static void let_wait(struct pair *p, u32 n, u32 length)
+{
+	u32 i;
+
+	take_pages(p);
+	for (i = 0; i < n; i++) {
+		answer(p, ask(p, i), length);
+		homad_round(p->bed->t);
+	}
+	assert_int_equal(told(p->server, HOMA_CQE_FREE), 0);
+	assert_int_equal(p->bed->t->counters.direct, n);
+}
+
+/* ---- messages that the server has back ---- */
+
+/* Responses lie in the memory of a server that may have few RPCs open itself. */
+static void freed__by_a_client_that_ends(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	begin(&p, RPCS, 4);
+	let_wait(&p, 32, 100);
+	homad_session_close(p.bed->t, &p.client->app);
+	rounds(&p, 3);
+	assert_int_equal(told(p.server, HOMA_CQE_FREE), 32);
+	end(&p);
+}
+
+static void freed__evicts_nobody(void **state)
+{
+	struct pair p;
+	u64 token[4];
+	u32 i;
+
+	(void)state;
+	begin(&p, RPCS, 4);
+	let_wait(&p, 32, 100);
+	for (i = 0; i < 4; i++)
+		token[i] = ask(&p, 32 + i);
+	give_pages(&p);
+	homad_now(p.bed->t);
+	homad_look_at_rings(p.bed->t, &p.client->app);
+	for (i = 0; i < 4; i++)
+		answer(&p, token[i], 100);
+	homad_look_at_rings(p.bed->t, &p.server->app);
+	homad_deliver(p.bed->t);
+	rounds(&p, 3);
+	assert_false(p.server->app.evicted);
+	assert_int_equal(told(p.server, HOMA_CQE_FREE), 36);
+	assert_int_equal(told(p.client, HOMA_CQE_RESPONSE), 36);
+	end(&p);
+}
+
+/* A small ring has room for a few of them at a time. */
+static void freed__by_and_by(void **state)
+{
+	struct pair p;
+	u32 i, n, sum = 0;
+
+	(void)state;
+	begin(&p, SLOTS, 4);
+	p.server->app.rings.cq_entries = 8;
+	let_wait(&p, MANY, 100);
+	leave(&p, &p.client);
+	for (i = 0; i < MANY / 8; i++) {
+		n = told(p.server, HOMA_CQE_FREE);
+		assert_int_equal(n, 8);
+		sum += n;
+		homad_poll_app(p.bed->t, &p.server->app);
+		rounds(&p, 1);
+	}
+	assert_int_equal(sum, MANY);
+	assert_int_equal(told(p.server, HOMA_CQE_FREE), 0);
+	assert_null(p.server->app.freed_more);
+	end(&p);
+}
+
+/* What has not been told is forgotten with the attachment. */
+static void freed__never_told(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	begin(&p, SLOTS, 4);
+	p.server->app.rings.cq_entries = 8;
+	let_wait(&p, MANY, 100);
+	leave(&p, &p.client);
+	assert_non_null(p.server->app.freed_more);
+	end(&p);
+}
+
+/* Nobody gets more RPCs by which the list would grow while the application does not read. */
+static void freed__goes_first(void **state)
+{
+	struct homa_sqe sqe;
+	struct homa_cqe cqe;
+	struct pair p;
+
+	(void)state;
+	begin(&p, RPCS, 4);
+	p.server->app.rings.cq_entries = 8;
+	let_wait(&p, 32, 100);
+	leave(&p, &p.client);
+	p.client = attach(&p.bed->d);
+	rounds(&p, 1);
+	assert_true(take(p.server, &cqe));
+	assert_int_equal(cqe.kind, HOMA_CQE_FREE);
+	sqe = request_to(p.server, 1u << 16, 100);
+	memset(sqe.ip, 0, sizeof(sqe.ip));
+	submit(p.client, &sqe);
+	homad_look_at_rings(p.bed->t, &p.client->app);
+	assert_int_equal(p.bed->t->counters.direct, 32);
+	end(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(freed__by_a_client_that_ends),
+		cmocka_unit_test(freed__evicts_nobody),
+		cmocka_unit_test(freed__by_and_by),
+		cmocka_unit_test(freed__never_told),
+		cmocka_unit_test(freed__goes_first),
+	};
+
+	int failed;
+
+	failed = cmocka_run_group_tests_name("with locks", tests, NULL, NULL);
+	homa_plat_alone = true;
+	return failed +
+	       cmocka_run_group_tests_name("one thread", tests, NULL, NULL);
+}
