@@ -259,8 +259,8 @@ struct homad_app {
 	u32 sq_head[HOMA_SHM_SQS];
 	u32 sq_next; /* the submission ring with which its next turn begins */
 	/* True if something may wait in a submission ring that the bell says nothing of
-	 * any more: the last turn ended before the commands did, or the ring had no
-	 * memory yet. */
+	 * any more: the last turn ended before the commands, or the responses that wait, did,
+	 * or the ring had no memory yet. */
 	bool look_again;
 	/* True if the application has set HOMA_SHM_ARM_ROOM once, so that it may want to
 	 * hear of each turn of its rings. */

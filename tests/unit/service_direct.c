@@ -253,6 +253,57 @@ static void freed__goes_first(void **state)
 	end(&p);
 }
 
+/* ---- responses that wait ---- */
+
+static u32 deliver_some(struct pair *p)
+{
+	u64 before = p->client->app.counters.delivered;
+
+	homad_now(p->bed->t);
+	/* The look is charged as a turn of commands. */
+	assert_int_equal(homad_look_at_rings(p->bed->t, &p->client->app),
+			 HOMAD_TURN);
+	return (u32)(p->client->app.counters.delivered - before);
+}
+
+/* Many of them that find room at once are copied in several turns. */
+static void waiting__are_delivered_in_turns(void **state)
+{
+	struct pair p;
+	u32 i;
+
+	(void)state;
+	begin(&p, SLOTS, 4);
+	let_wait(&p, 100, HOMAD_DIRECT_MAX);
+	give_pages(&p);
+	for (i = 0; i < PAGES / 16; i++)
+		assert_in_range(deliver_some(&p), 16, 17);
+	end(&p);
+}
+
+/* Each of them is work, however short it is, and the rest comes without being asked for. */
+static void waiting__short_ones_too(void **state)
+{
+	struct homa_cqe cqe;
+	struct pair p;
+	u32 i;
+
+	(void)state;
+	begin(&p, SLOTS, 4);
+	let_wait(&p, MANY, 1);
+	give_pages(&p);
+	assert_int_equal(deliver_some(&p), HOMAD_TURN);
+	for (i = 0; i < MANY; i++) {
+		while (!take(p.client, &cqe))
+			rounds(&p, 1);
+		assert_int_equal(cqe.kind, HOMA_CQE_RESPONSE);
+		release(p.client, &cqe);
+		homad_poll_app(p.bed->t, &p.client->app);
+	}
+	assert_int_equal(p.client->app.held_back, 0);
+	end(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +312,8 @@ int main(void)
 		cmocka_unit_test(freed__by_and_by),
 		cmocka_unit_test(freed__never_told),
 		cmocka_unit_test(freed__goes_first),
+		cmocka_unit_test(waiting__are_delivered_in_turns),
+		cmocka_unit_test(waiting__short_ones_too),
 	};
 
 	int failed;

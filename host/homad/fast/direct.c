@@ -483,18 +483,23 @@ static struct homad_direct *lock_waiting(struct homad_app *client,
 	return d;
 }
 
-void homad_direct_retry(struct homad_thread *t, struct homad_app *client)
+u32 homad_direct_retry(struct homad_thread *t, struct homad_app *client, u32 bytes)
 {
 	struct homad_app *lender;
 	struct homad_direct *d;
 	bool done = true;
 
-	while (done && (d = lock_waiting(client, &lender))) {
+	while (done && bytes && (d = lock_waiting(client, &lender))) {
+		u32 cost = homa_max_u32(d->length, HOMAD_COMMAND_BYTES);
+
 		done = finish(t, d, d->out, d->length);
-		if (done)
+		if (done) {
 			end(t, d);
+			bytes -= homa_min_u32(bytes, cost);
+		}
 		unlock_both(client, lender);
 	}
+	return bytes;
 }
 
 /* ---- other ends ---- */

@@ -243,8 +243,10 @@ bool homad_direct_reply(struct homad_thread *t, struct homad_app *server,
 bool homad_direct_reject(struct homad_thread *t, struct homad_app *server,
 			 u64 token, int error);
 /** homad_direct_retry() - try again to deliver responses that wait for room in @client's ring or
- *  pool. */
-void homad_direct_retry(struct homad_thread *t, struct homad_app *client);
+ *  pool, and copy @bytes at most; each response counts as much as a command at least. Returns what
+ *  is left of @bytes; 0: responses may wait for the next look. */
+u32 homad_direct_retry(struct homad_thread *t, struct homad_app *client,
+		       u32 bytes);
 /** homad_direct_abort() - end the client's RPC @token, with a failure unless @error is 0.
  *  Returns false if it did not go this way. */
 bool homad_direct_abort(struct homad_thread *t, struct homad_app *client,

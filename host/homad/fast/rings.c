@@ -9,8 +9,6 @@
 #include "homad_tcp.h"
 #include "streams.h"
 
-/* The most bytes of short messages in a turn, because homad copies them. */
-#define TURN_BYTES (256u << 10)
 #define TURN_RELEASES 256u
 
 static u32 read_once(const u32 *word)
@@ -197,29 +195,31 @@ static void quiet_bell(struct homad_thread *t, struct homad_app *app)
 	}
 }
 
-/* Completions wait for room: looks whether the application has made some. */
-HOMA_RARE static void look_at_held_back(struct homad_thread *t,
-					struct homad_app *app)
+/* Completions wait for room: looks whether the application has made some. Returns what the
+ * responses that homad copies then leave of @bytes. */
+HOMA_RARE static u32 look_at_held_back(struct homad_thread *t,
+				       struct homad_app *app, u32 bytes)
 {
 	u32 held_back = HOMA_READ_ONCE(app->held_back);
 
 	if (held_back & HOMAD_CQ_FULL)
 		look_at_full_ring(t, app);
 	if (held_back & HOMAD_NO_ROOM)
-		homad_direct_retry(t, app);
+		bytes = homad_direct_retry(t, app, bytes);
+	return bytes;
 }
 
 /* Returns the number of commands that are as much of a turn as the bytes copied in one that
  * left @bytes. */
 static u32 as_commands(u32 bytes)
 {
-	return (TURN_BYTES - bytes) / (TURN_BYTES / HOMAD_TURN);
+	return (HOMAD_TURN_BYTES - bytes) / HOMAD_COMMAND_BYTES;
 }
 
 static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
 						  struct homad_app *app)
 {
-	u32 budget = HOMAD_TURN, bytes = TURN_BYTES;
+	u32 budget = HOMAD_TURN, bytes = HOMAD_TURN_BYTES;
 	u32 sqs, i, done;
 
 	quiet_bell(t, app);
@@ -232,7 +232,7 @@ static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
 	}
 	done = releases(t, app);
 	if (unlikely(HOMA_READ_ONCE(app->held_back)))
-		look_at_held_back(t, app);
+		bytes = look_at_held_back(t, app, bytes);
 	for (i = 0; i < sqs && budget && bytes && !app->evicted; i++) {
 		if (++app->sq_next >= sqs)
 			app->sq_next = 0;
@@ -308,6 +308,9 @@ static bool something_waits(const struct homad_app *app)
 	u32 i, sqs = rings_named(app);
 
 	if (read_once(&h->release.tail) != app->release_head)
+		return true;
+	/* The last look may have left responses for which there is room. */
+	if (app->look_again && (HOMA_READ_ONCE(app->held_back) & HOMAD_NO_ROOM))
 		return true;
 	if (unlikely(sqs > app->rings_backed)) {
 		/* Entries in that ring wait for memory that was not asked for yet. */

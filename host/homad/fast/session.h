@@ -14,6 +14,10 @@
 
 /* The most commands that are done for an application in one turn. */
 #define HOMAD_TURN 32u
+/* The most bytes of short messages in a turn, because homad copies them, and how many of them
+ * are as much of it as a command. */
+#define HOMAD_TURN_BYTES (256u << 10)
+#define HOMAD_COMMAND_BYTES (HOMAD_TURN_BYTES / HOMAD_TURN)
 
 /** homad_session_alloc() - allocate what the fast path needs for @app in homad's own memory.
  *  Whoever makes @app may call it in advance; else homad_session_open() does. Returns 0 or
