@@ -257,7 +257,10 @@ struct homad_app {
 	enum homad_app_phase phase;
 	/* homad's own indices: the ones in shared memory are not believed. */
 	u32 sq_head[HOMA_SHM_SQS];
-	u32 sq_next; /* the submission ring with which its next turn begins */
+	u32 sq_next; /* the submission ring that was looked at last */
+	/* Of each submission ring: where the command to end all RPCs goes on that is its first
+	 * entry, a number of a client slot. @shut_next: where homad_session_shutdown() does. */
+	u32 abort_next[HOMA_SHM_SQS], shut_next;
 	/* True if something may wait in a submission ring that the bell says nothing of
 	 * any more: the last turn ended before the commands, or the responses that wait, did,
 	 * or the ring had no memory yet. */

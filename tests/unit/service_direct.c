@@ -304,6 +304,169 @@ static void waiting__short_ones_too(void **state)
 	end(&p);
 }
 
+/* ---- many that end at once ---- */
+
+#define EACH_ROUND 64u /* RPCs of a closing attachment that end in a round */
+#define EACH_LOOK 256u /* slots that are looked at in a turn to end all RPCs */
+
+/* MANY RPCs are open, of which the server has received all. */
+static void open_many(struct pair *p)
+{
+	u32 i;
+
+	begin(p, SLOTS, SLOTS);
+	for (i = 0; i < MANY; i++)
+		ask(p, i);
+	assert_int_equal(p->client->app.rpcs, MANY);
+	assert_int_equal(p->server->app.rpcs, MANY);
+	assert_int_equal(p->bed->t->counters.direct, MANY);
+}
+
+static void many__end_with_the_client_by_and_by(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_many(&p);
+	homad_session_close(p.bed->t, &p.client->app);
+	rounds(&p, 1);
+	assert_in_range(p.client->app.rpcs, MANY - EACH_ROUND, MANY);
+	rounds(&p, 19);
+	assert_int_equal(p.client->app.phase, HOMAD_APP_DEAD);
+	end(&p);
+}
+
+static void many__end_with_the_server_by_and_by(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	open_many(&p);
+	homad_session_close(p.bed->t, &p.server->app);
+	rounds(&p, 1);
+	assert_in_range(p.client->app.rpcs, MANY - EACH_ROUND, MANY);
+	rounds(&p, 19);
+	assert_int_equal(p.server->app.phase, HOMAD_APP_DEAD);
+	assert_int_equal(told(p.client, HOMA_CQE_FAILED), MANY);
+	end(&p);
+}
+
+/* The server answers RPCs of a client that is being closed: nobody reads that any more. */
+static void many__answered_while_they_end(void **state)
+{
+	struct pair p;
+	u64 copied, lent;
+	u32 i, tail;
+
+	(void)state;
+	begin(&p, SLOTS, SLOTS);
+	for (i = 0; i < MANY - 2; i++)
+		ask(&p, i);
+	copied = ask(&p, i++);
+	lent = ask(&p, i);
+	homad_session_close(p.bed->t, &p.client->app);
+	tail = p.client->app.cq_tail;
+	for (i = 0; i < 2; i++) {
+		const struct homa_sqe reply = {
+			.op = HOMA_SQE_REPLY,
+			.flags = i ? 0 : HOMA_SQE_COPY,
+			.length = 100,
+			.token = i ? lent : copied,
+		};
+
+		give(&p, p.server, &reply);
+	}
+	rounds(&p, 1);
+	assert_int_equal(p.client->app.phase, HOMAD_APP_CLOSING);
+	assert_int_equal(p.client->app.cq_tail, tail);
+	assert_int_equal(told(p.server, HOMA_CQE_FREE), 1);
+	assert_int_equal(p.bed->t->bufs.used, 0);
+	rounds(&p, 19);
+	assert_int_equal(p.client->app.phase, HOMAD_APP_DEAD);
+	end(&p);
+}
+
+/* One command ends all RPCs that were begun before it, and none that is begun after it. */
+static void many__end_by_one_command(void **state)
+{
+	const struct homa_sqe all = { .op = HOMA_SQE_ABORT, .length = EINTR };
+	struct homa_sqe next;
+	struct pair p;
+	u32 i;
+
+	(void)state;
+	open_many(&p);
+	next = request_to(p.server, 1u << 16 | MANY, 100);
+	memset(next.ip, 0, sizeof(next.ip));
+	give(&p, p.client, &all);
+	give(&p, p.client, &next);
+	for (i = 1; i <= 3; i++) {
+		assert_int_equal(homad_look_at_rings(p.bed->t, &p.client->app),
+				 HOMAD_TURN);
+		assert_int_equal(p.client->app.rpcs, MANY - i * EACH_LOOK);
+	}
+	rounds(&p, 3);
+	assert_int_equal(told(p.client, HOMA_CQE_FAILED), MANY);
+	assert_int_equal(p.client->app.rpcs, 1);
+	assert_int_equal(p.client->app.counters.aborts, 1);
+	/* The next one begins with the first slot. */
+	give(&p, p.client, &all);
+	rounds(&p, 6);
+	assert_int_equal(told(p.client, HOMA_CQE_FAILED), 1);
+	end(&p);
+}
+
+/* Two rings with such a command each do not go on where the other one's is. */
+static void many__end_by_commands_in_two_rings(void **state)
+{
+	const struct homa_sqe all = { .op = HOMA_SQE_ABORT, .length = EINTR };
+	struct homa_shm_queues *q;
+	struct homa_sqe sqe;
+	struct pair p;
+	u32 i;
+
+	(void)state;
+	open_many(&p);
+	q = queues_of(p.client);
+	q->h.sqs = 2;
+	give(&p, p.client, &all);
+	for (i = 0; i < 4 && !p.client->app.abort_next[0]; i++)
+		homad_look_at_rings(p.bed->t, &p.client->app);
+	/* A slot that the first one has passed. */
+	sqe = request_to(p.server, 2u << 16, 100);
+	memset(sqe.ip, 0, sizeof(sqe.ip));
+	homad_deliver(p.bed->t);
+	told(p.client, HOMA_CQE_FAILED);
+	q->sqe[1][0] = sqe;
+	q->sqe[1][1] = all;
+	__atomic_store_n(&q->h.sq[1].tail, 2, __ATOMIC_RELEASE);
+	homad_poll_app(p.bed->t, &p.client->app);
+	rounds(&p, 12);
+	assert_int_equal(p.client->app.counters.aborts, 2);
+	assert_int_equal(p.client->app.rpcs, 0);
+	end(&p);
+}
+
+static void many__end_by_a_shutdown(void **state)
+{
+	struct pair p;
+	u32 i;
+
+	(void)state;
+	open_many(&p);
+	for (i = 1; i <= 3; i++) {
+		assert_int_equal(homad_session_shutdown(p.bed->t, &p.client->app),
+				 1);
+		assert_int_equal(p.client->app.rpcs, MANY - i * EACH_LOOK);
+		rounds(&p, 1);
+	}
+	assert_int_equal(homad_session_shutdown(p.bed->t, &p.client->app), 0);
+	rounds(&p, 1);
+	assert_int_equal(p.client->app.rpcs, 0);
+	assert_int_equal(told(p.client, HOMA_CQE_GONE), MANY);
+	end(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +477,12 @@ int main(void)
 		cmocka_unit_test(freed__goes_first),
 		cmocka_unit_test(waiting__are_delivered_in_turns),
 		cmocka_unit_test(waiting__short_ones_too),
+		cmocka_unit_test(many__end_with_the_client_by_and_by),
+		cmocka_unit_test(many__end_with_the_server_by_and_by),
+		cmocka_unit_test(many__answered_while_they_end),
+		cmocka_unit_test(many__end_by_one_command),
+		cmocka_unit_test(many__end_by_commands_in_two_rings),
+		cmocka_unit_test(many__end_by_a_shutdown),
 	};
 
 	int failed;

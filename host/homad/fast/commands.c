@@ -13,6 +13,7 @@
 #include "homad_trace.h"
 
 const char homad_next_round[] = "next round";
+const char homad_goes_on[] = "goes on";
 
 /* Returns where the bytes of a message are, or NULL if the command names no such memory. */
 static u8 *bytes_at(const struct homad_app *app, const struct homa_sqe *sqe)
@@ -354,35 +355,24 @@ int homad_session_alive(struct homad_thread *t, void *arg)
 	return slot.direct ? awaited : homa_rpc_awaited(&t->ctx, slot.handle);
 }
 
-static const char *abort_rpcs(struct homad_thread *t, struct homad_app *app,
-			      const struct homa_sqe *sqe)
+static __attribute__((noinline)) const char *abort_rpcs(struct homad_thread *t,
+							struct homad_app *app,
+							const struct homa_sqe *sqe)
 {
-	u32 i, first = 0, last = app->max_rpcs;
+	u32 index = (u32)(sqe->token & 0xffff);
+	u32 *next = &app->abort_next[app->sq_next];
 
 	if (sqe->length > 4095)
 		return "errno of an abort";
-	if (sqe->token) {
-		first = (u32)(sqe->token & 0xffff);
-		last = first + 1;
-		if (first >= app->max_rpcs)
-			return "abort token";
-	}
+	if (index >= app->max_rpcs)
+		return "abort token";
+	if (sqe->token)
+		homad_abort_slot(t, app, index, sqe->token, (int)sqe->length);
+	else
+		*next = homad_abort_some(t, app, *next, (int)sqe->length);
+	if (!sqe->token && *next)
+		return homad_goes_on;
 	app->counters.aborts++;
-	for (i = first; i < last; i++) {
-		struct homad_slot slot;
-
-		homad_lock(app);
-		slot = app->client_slots[i];
-		homad_unlock(app);
-		/* RPCs that have ended already will be told of soon. */
-		if (!slot.token || slot.kind ||
-		    (sqe->token && slot.token != sqe->token))
-			continue;
-		if (slot.direct)
-			homad_direct_abort(t, app, slot.token, (int)sqe->length);
-		else
-			homa_rpc_abort(&t->ctx, slot.handle, (int)sqe->length);
-	}
 	return NULL;
 }
 

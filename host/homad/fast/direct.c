@@ -31,13 +31,18 @@ static bool ring_room(struct homad_app *app)
 {
 	if (likely(app->cq_tail - app->cq_head < app->rings.cq_entries))
 		return true;
-	/* What is free again is told first, or two applications could let the list of that grow
-	 * without end. */
-	if (app->freed_more)
+	/* Nobody reads the ring of an attachment that closes (homad_ring_closes()). What is free
+	 * again is told first, or two applications could let the list of that grow without end. */
+	if (app->phase != HOMAD_APP_OPEN || app->freed_more)
 		return false;
 	app->cq_head = __atomic_load_n(&app->queues->cq.head, __ATOMIC_ACQUIRE);
 	/* An impossible head is dealt with when the ring is filled. */
 	return app->cq_tail - app->cq_head < app->rings.cq_entries;
+}
+
+void homad_ring_closes(struct homad_app *app)
+{
+	app->cq_head = app->cq_tail - app->rings.cq_entries;
 }
 
 static void copy_in(struct homad_app *app, const u32 *pages, u32 n,
@@ -370,12 +375,22 @@ static void look_for_room(struct homad_thread *t, struct homad_app *client)
 
 /* Keeps a response for which the client has no room; of a short one, a copy is charged to the
  * client's user. */
-static bool wait_for_room(struct homad_thread *t, struct homad_direct *d,
-			  struct homad_app *server, const struct homa_sqe *sqe,
-			  u8 *bytes)
+HOMA_RARE static bool wait_for_room(struct homad_thread *t,
+				    struct homad_direct *d,
+				    struct homad_app *server,
+				    const struct homa_sqe *sqe, u8 *bytes)
 {
+	bool copied = sqe->flags & HOMA_SQE_COPY;
+
+	/* The client closes, so nobody would read it. */
+	if (d->client->phase != HOMAD_APP_OPEN) {
+		end(t, d);
+		if (!copied)
+			homad_free_lent(t, server, sqe->segment, sqe->offset);
+		return true;
+	}
 	d->length = sqe->length;
-	d->copied = sqe->flags & HOMA_SQE_COPY;
+	d->copied = copied;
 	d->out = d->copied ? homad_copy_get(t, d->client, sqe->length) : bytes;
 	if (!d->out)
 		return false;
@@ -543,7 +558,7 @@ static struct homad_direct *lock_any(struct homad_app *app,
 	return d;
 }
 
-void homad_direct_close(struct homad_thread *t, struct homad_app *app)
+u32 homad_direct_close(struct homad_thread *t, struct homad_app *app, u32 budget)
 {
 	struct homad_app *other;
 	struct homad_direct *d;
@@ -551,13 +566,17 @@ void homad_direct_close(struct homad_thread *t, struct homad_app *app)
 
 	/* These include requests that the attachment has not answered, and responses in its
 	 * memory. */
-	while ((d = lock_any(app, &other, &client))) {
+	while (budget && (d = lock_any(app, &other, &client))) {
 		if (client)
 			leave_client(t, d);
-		if (client ? !d->server : !d->client)
-			end(t, d);
-		else if (!client)
+		else if (d->server)
+			leave_server(t, d);
+		if (d->client)
 			fail(t, d, ENOTCONN);
+		else if (!d->server)
+			end(t, d);
 		unlock_both(app, other);
+		budget--;
 	}
+	return budget;
 }

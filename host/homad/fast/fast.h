@@ -67,6 +67,14 @@ void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 /** homad_sessions_closing() - go on to end the RPCs of attachments that close, a bounded
  *  number. Returns how many attachments are still closing. */
 int homad_sessions_closing(struct homad_thread *t);
+/** homad_abort_slot() - end the RPC in @app's client slot @index, if one is open there and @token
+ *  is its name or 0, with @error or, if that is 0, without a failure. */
+void homad_abort_slot(struct homad_thread *t, struct homad_app *app, u32 index,
+		      u64 token, int error);
+/** homad_abort_some() - do that for as many slots as a turn allows, from number @from on. Returns
+ *  the slot to go on with; 0: these were the last. */
+u32 homad_abort_some(struct homad_thread *t, struct homad_app *app, u32 from,
+		     int error);
 
 /* ---- rxpath.c, txpath.c, local.c ---- */
 /** homad_rx(), homad_tx() - take a batch of packets from @port's nic to the engine, or from the
@@ -97,11 +105,13 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port);
 void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload);
 
 /* ---- commands.c: what an entry of a submission ring says ---- */
-/** homad_next_round - what homad_command() returns if nothing is wrong with the command, but
- *  it has to be looked at again in the next round. */
-extern const char homad_next_round[];
-/** homad_command() - do what @sqe says, which is homad's own copy of the entry. Returns NULL,
- *  homad_next_round, or a sentence that says what is wrong with it. */
+/** homad_next_round, homad_goes_on - what homad_command() returns if nothing is wrong with the
+ *  command, but it has to be looked at again in the next round: it waits for something, or a
+ *  turn's work of it is done and there is more. */
+extern const char homad_next_round[], homad_goes_on[];
+/** homad_command() - do what @sqe says, which is homad's own copy of the entry, from the
+ *  submission ring homad_app.sq_next. Returns NULL, homad_next_round, homad_goes_on, or a sentence
+ *  that says what is wrong with it. */
 const char *homad_command(struct homad_thread *t, struct homad_app *app,
 			  const struct homa_sqe *sqe);
 
@@ -251,8 +261,11 @@ u32 homad_direct_retry(struct homad_thread *t, struct homad_app *client,
  *  Returns false if it did not go this way. */
 bool homad_direct_abort(struct homad_thread *t, struct homad_app *client,
 			u64 token, int error);
-/** homad_direct_close() - end all RPCs of @app that go this way, because @app ends. */
-void homad_direct_close(struct homad_thread *t, struct homad_app *app);
+/** homad_ring_closes() - let @app's completion ring look full, because @app ends. */
+void homad_ring_closes(struct homad_app *app);
+/** homad_direct_close() - end at most @budget RPCs of @app that go this way, because @app ends.
+ *  Returns what is left of @budget; 0: there may be more. */
+u32 homad_direct_close(struct homad_thread *t, struct homad_app *app, u32 budget);
 
 /* ---- grace.c: when no thread knows of an attachment any more ---- */
 /** homad_grace_begin() - note that no thread can find @app from now on. */

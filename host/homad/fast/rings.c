@@ -45,10 +45,15 @@ static u32 releases(struct homad_thread *t, struct homad_app *app)
 	return n;
 }
 
-/* The last command of a turn was not taken. Returns what is left of the turn. */
+/* The last command of a turn was not taken, or not to its end. Returns how many ordinary commands
+ * are as much work as what was done of it. */
 HOMA_RARE static u32 refused(struct homad_thread *t, struct homad_app *app,
 			     u32 which, const char *why)
 {
+	if (why == homad_goes_on) {
+		app->sq_head[which]--;
+		return HOMAD_TURN;
+	}
 	if (why == homad_next_round) {
 		app->sq_head[which]--;
 		t->put_off = app;
@@ -110,8 +115,10 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		if (sqe.length <= HOMAD_DIRECT_MAX)
 			*bytes -= homa_min_u32(*bytes, sqe.length);
 	}
-	if (unlikely(wrong))
-		*budget = refused(t, app, which, wrong);
+	if (unlikely(wrong)) {
+		work += refused(t, app, which, wrong);
+		*budget = 0;
+	}
 	__atomic_store_n(&ring->head, app->sq_head[which], __ATOMIC_RELEASE);
 	return work;
 }

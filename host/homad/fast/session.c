@@ -20,6 +20,8 @@
 #define ALIGN 64u
 /* The most RPCs of a closing attachment that are ended in one round. */
 #define CLOSE_BUDGET 64u
+/* The most slots that are looked at in a turn to end all RPCs. */
+#define ABORT_SLOTS 256u
 
 static void *aligned(size_t size)
 {
@@ -175,9 +177,9 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 	/* Once its phase has changed, no thread gives it anything. */
 	homad_lock(app);
 	app->phase = HOMAD_APP_CLOSING;
+	homad_ring_closes(app);
 	homad_unlock(app);
 	leave_to_others(app);
-	homad_direct_close(t, app);
 	if (app->streams)
 		homad_streams_close(t, app->streams);
 	move_out(t, app);
@@ -329,14 +331,17 @@ int homad_sessions_closing(struct homad_thread *t)
 	while (node != &t->closing) {
 		struct homad_app *app =
 			homa_container_of(node, struct homad_app, closing);
+		u32 left;
 		int rc;
 
 		node = node->next;
 		n++;
 		homad_refill(t);
-		rc = homa_sock_close(&t->ctx, app->sock, CLOSE_BUDGET);
+		left = homad_direct_close(t, app, CLOSE_BUDGET);
+		rc = homa_sock_close(&t->ctx, app->sock, left);
 		homad_reap(t);
-		if (rc || !let_go(app) || !forgotten(t, app))
+		/* Without a budget left, a response in its memory may wait yet. */
+		if (rc || !left || !let_go(app) || !forgotten(t, app))
 			continue;
 		homa_list_del(&app->closing);
 		/* To send the bytes of its streams may take long, and no thread polls for
@@ -508,10 +513,36 @@ int homad_session_routed(struct homad_thread *t, void *arg)
 	return 0;
 }
 
+void homad_abort_slot(struct homad_thread *t, struct homad_app *app, u32 index,
+		      u64 token, int error)
+{
+	struct homad_slot slot;
+
+	homad_lock(app);
+	slot = app->client_slots[index];
+	homad_unlock(app);
+	/* RPCs that have ended already will be told of soon. */
+	if (!slot.token || slot.kind || (token && slot.token != token))
+		return;
+	if (slot.direct)
+		homad_direct_abort(t, app, slot.token, error);
+	else
+		homa_rpc_abort(&t->ctx, slot.handle, error);
+}
+
+u32 homad_abort_some(struct homad_thread *t, struct homad_app *app, u32 from,
+		     int error)
+{
+	u32 i, end = from + homa_min_u32(app->max_rpcs - from, ABORT_SLOTS);
+
+	for (i = from; i < end; i++)
+		homad_abort_slot(t, app, i, 0, error);
+	return end < app->max_rpcs ? end : 0;
+}
+
 int homad_session_shutdown(struct homad_thread *t, void *arg)
 {
 	struct homad_app *app = arg;
-	u32 i;
 
 	if (app->phase != HOMAD_APP_OPEN)
 		return -ESHUTDOWN;
@@ -519,21 +550,9 @@ int homad_session_shutdown(struct homad_thread *t, void *arg)
 	leave_to_others(app);
 	__atomic_store_n(&app->queues->state, HOMA_SHM_CLOSED, __ATOMIC_RELEASE);
 	homad_now(t);
-	for (i = 0; i < app->max_rpcs; i++) {
-		struct homad_slot slot;
-
-		homad_lock(app);
-		slot = app->client_slots[i];
-		homad_unlock(app);
-		if (!slot.token || slot.kind)
-			continue;
-		if (slot.direct)
-			homad_direct_abort(t, app, slot.token, 0);
-		else
-			homa_rpc_abort(&t->ctx, slot.handle, 0);
-	}
+	app->shut_next = homad_abort_some(t, app, app->shut_next, 0);
 	homad_lock(app);
 	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
 	homad_unlock(app);
-	return 0;
+	return app->shut_next != 0;
 }

@@ -128,7 +128,8 @@ int homad_session_route(struct homad_thread *t, void *arg);
  *  answer and pushes the question to homad.answered. Its @error is 0, -EHOSTUNREACH or
  *  -ENETUNREACH then. */
 int homad_session_routed(struct homad_thread *t, void *arg);
-/** homad_session_shutdown() - do what HOMA_CTL_SHUTDOWN asks for @arg, a struct homad_app. */
+/** homad_session_shutdown() - do what HOMA_CTL_SHUTDOWN asks for @arg, a struct homad_app, a part
+ *  in each call. Returns 1 if it has to be called again, 0, or -ESHUTDOWN. */
 int homad_session_shutdown(struct homad_thread *t, void *arg);
 /** homad_session_free() - free what homad_session_alloc() has allocated. The slow path calls
  *  it for an attachment that it has taken from homad.dead. */

@@ -372,8 +372,10 @@ static void op_shutdown(struct homad *d, struct homad_client *client,
 	struct homa_ctl_answer answer = { .op = r->op };
 
 	(void)d;
-	answer.error = homad_call(client->app->thread, homad_session_shutdown,
-				  client->app);
+	do
+		answer.error = homad_call(client->app->thread,
+					  homad_session_shutdown, client->app);
+	while (answer.error > 0);
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 
