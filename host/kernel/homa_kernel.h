@@ -489,12 +489,12 @@ int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
 int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
 			 int flags);
 int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg);
-/* The most bytes of unfinished outgoing messages that any socket may have, whatever its limit: half as
- * many again may come in at once, and an int has room for the packets made of them. */
+/* The most bytes of unfinished outgoing messages that any socket may have, whatever its limit:
+ * half as many again may come in at once, and an int has room for the packets made of them. */
 #define HOMAK_TX_MOST (1u << 29)
-/* Packets belong to the socket that sends them while it has no more bytes than this in them and in its
- * messages. Beyond, which takes a device that holds packets for long, they belong to nobody: the
- * kernel counts in an int. */
+/* Packets belong to the socket that sends them while it has no more bytes than this in them and
+ * in its messages. Beyond, which takes a device that holds packets for long, they belong to
+ * nobody: the kernel counts in an int. */
 #define HOMAK_TX_OWNED_MOST ((u32)INT_MAX - (1u << 28))
 /** homak_sock_room() - may the socket send more, because it is below SO_SNDBUF or, if the program
  *  has not set that, below wmem_max? */

@@ -81,8 +81,8 @@ static bool homak_conn_fires(const struct homak_conn *conn, unsigned long delay)
 	       !time_before(jiffies + delay, conn->timer.timer.expires);
 }
 
-/* Has the timer fire after @delay jiffies, if the socket is closed or not as @closed says. While it is
- * open the timer has several purposes, none of which puts off another. */
+/* Has the timer fire after @delay jiffies, if the socket is closed or not as @closed says. While
+ * it is open the timer has several purposes, none of which puts off another. */
 static void homak_conn_timer(struct homak_conn *conn, unsigned long delay,
 			     bool closed)
 {

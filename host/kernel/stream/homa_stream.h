@@ -151,9 +151,9 @@ static inline void homak_carrier_get(struct homak_carrier *carrier)
 	refcount_inc(&carrier->ref);
 }
 void homak_carrier_put(struct homak_carrier *carrier);
-/** homak_carrier_serve() - lets it receive, into so many pages of 64 KiB, as the program has set its
- *  socket @sk until now; 0 or an error, -EOPNOTSUPP if a filter is attached to @sk, which would see
- *  no packet. */
+/** homak_carrier_serve() - lets it receive, into so many pages of 64 KiB, as the program has set
+ *  its socket @sk until now; 0 or an error, -EOPNOTSUPP if a filter is attached to @sk, which
+ *  would see no packet. */
 int homak_carrier_serve(struct homak_carrier *carrier, struct sock *sk,
 			u32 pages);
 /** homak_carrier_delay() - has @work done after @delay jiffies; false: it was queued before, and
@@ -322,8 +322,8 @@ void homak_conn_put(struct homak_conn *conn);
 /** homak_conn_kill() - takes the connection out of the table. */
 void homak_conn_kill(struct homak_conn *conn);
 
-/** homak_conn_delay() - has the timer fire after @delay jiffies at the latest, with a reference; not
- *  if the connection was taken out or its socket is closed. */
+/** homak_conn_delay() - has the timer fire after @delay jiffies at the latest, with a reference;
+ *  not if the connection was taken out or its socket is closed. */
 void homak_conn_delay(struct homak_conn *conn, unsigned long delay);
 /** homak_conn_expire() - as homak_conn_delay(), if the socket is closed: the timer then ends the
  *  connection, and nobody puts it off. */
