@@ -20,10 +20,11 @@
 #define HOMA_MIN_PROBES 2u
 /* Number of timeouts after which a request ends of which nothing new comes. */
 #define HOMA_STALLED 4u
-/* A response may stand still for so many times as long, as its client may be stopped, be
- * exported, or have no room; and so many RESEND intervals longer for each request that the
- * client has here, whose responses it takes in turn, four times as long in all at most. */
-#define HOMA_KEPT 16u
+/* Number of timeouts for which a response may stand still, and least time for that, in ns. Its
+ * client may be stopped, be exported, have no room, or take many responses in turn, so this is
+ * long: it is only there so that no client keeps memory for ever. */
+#define HOMA_KEPT 256u
+#define HOMA_KEPT_NS 128000000000ull
 
 /* ---- asking the peer ---- */
 
@@ -225,17 +226,14 @@ static bool homa_request_is_stale(const struct homa_ctx *ctx,
 static bool homa_response_is_stale(const struct homa_ctx *ctx,
 				   const struct homa_rpc *rpc)
 {
-	const struct homa_derived *d = &rpc->link->derived;
-	u64 stalled = HOMA_STALLED * HOMA_READ_ONCE(d->timeout_ns);
-	u64 turns = HOMA_READ_ONCE(rpc->peer->server_rpcs) *
-		    HOMA_READ_ONCE(d->resend_ns);
+	u64 timeout = HOMA_READ_ONCE(rpc->link->derived.timeout_ns);
 
 	if (rpc->state != HOMA_RPC_OUTGOING || homa_rpc_is_client(rpc) ||
 	    HOMA_READ_ONCE(rpc->out.next) < HOMA_READ_ONCE(rpc->out.limit) ||
 	    homa_out_pending(rpc))
 		return false;
 	return homa_since(ctx->now, HOMA_READ_ONCE(rpc->out.sent_at)) >=
-	       HOMA_KEPT * (stalled + homa_min_u64(turns, 3 * stalled));
+	       homa_max_u64(HOMA_KEPT * timeout, HOMA_KEPT_NS);
 }
 
 /* Returns the next deadline of an RPC that waits for this end: the peer is asked
