@@ -17,9 +17,7 @@
 
 /* ---- the engine's events ---- */
 
-/* Returns the position up to which bytes have come in order; @rx_bytes is the same position
- * without wrapping. */
-static u32 count_arrived(struct homad_stream *stream)
+u32 homad_stream_arrived(struct homad_stream *stream)
 {
 	u32 end = stream->rx_read + tas_readable(&stream->conn);
 	u32 more = end - (u32)stream->rx_bytes;
@@ -42,7 +40,7 @@ static void show_words(struct homad_stream *stream, u32 events)
 	if (unlikely(events & TAS_EV_URGENT))
 		homad_stream_show_urgent(stream);
 	if (events & TAS_EV_READABLE)
-		__atomic_store_n(&slot->rx_end, count_arrived(stream),
+		__atomic_store_n(&slot->rx_end, homad_stream_arrived(stream),
 				 __ATOMIC_RELEASE);
 	if (events & TAS_EV_WRITABLE)
 		__atomic_store_n(&slot->tx_free,

@@ -62,8 +62,12 @@ struct homad_stream *homad_tcp_place(struct homad_thread *t,
 	if (unlikely(!copy->conn->host))
 		homad_conn_accept(t, engine, copy->conn);
 	stream = copy->conn->host;
-	if (likely(stream && stream->home && !stream->closed))
+	if (likely(stream && stream->home && !stream->closed)) {
+		/* This comes before commands, by which the application may open windows. */
+		if (unlikely(stream->limit))
+			homad_stream_arrived(stream);
 		return stream;
+	}
 	/* The engine counts the bytes as received, but there is no place for them, so the peer
 	 * gets a reset. */
 	t->tcp->counters.no_place++;
