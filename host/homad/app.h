@@ -265,6 +265,8 @@ struct homad_app {
 	 * any more: the last turn ended before the commands, or the responses that wait, did,
 	 * or the ring had no memory yet. */
 	bool look_again;
+	/* True if the last look left responses that wait, though there may be room for them. */
+	bool retry_again;
 	/* True if the application has set HOMA_SHM_ARM_ROOM once, so that it may want to
 	 * hear of each turn of its rings. */
 	bool asks_room;

@@ -304,6 +304,26 @@ static void waiting__short_ones_too(void **state)
 	end(&p);
 }
 
+/* A response waits and so does a ring that has no memory, because its user may have no more: nothing
+ * can be done before that changes, and the thread may sleep. */
+static void waiting__beside_a_ring_without_memory(void **state)
+{
+	struct homad_app *app;
+	struct pair p;
+
+	(void)state;
+	begin(&p, SLOTS, 4);
+	let_wait(&p, 1, 100);
+	app = &p.client->app;
+	app->queues->sqs = HOMA_SHM_SQS;
+	app->rings_backed = 1;
+	app->asked_memory = true;
+	homad_look_at_rings(p.bed->t, app);
+	assert_true(app->held_back & HOMAD_NO_ROOM);
+	assert_false(homad_rings_waiting(app));
+	end(&p);
+}
+
 /* ---- many that end at once ---- */
 
 #define EACH_ROUND 64u /* RPCs of a closing attachment that end in a round */
@@ -477,6 +497,7 @@ int main(void)
 		cmocka_unit_test(freed__goes_first),
 		cmocka_unit_test(waiting__are_delivered_in_turns),
 		cmocka_unit_test(waiting__short_ones_too),
+		cmocka_unit_test(waiting__beside_a_ring_without_memory),
 		cmocka_unit_test(many__end_with_the_client_by_and_by),
 		cmocka_unit_test(many__end_with_the_server_by_and_by),
 		cmocka_unit_test(many__answered_while_they_end),

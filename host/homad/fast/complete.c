@@ -465,6 +465,22 @@ void homad_tell_room(struct homad_thread *t, struct homad_app *app)
 	homad_unlock(app);
 }
 
+/* Tells what is free again. Responses that wait may have waited for that alone, and nothing else
+ * would have anybody look at them again (ring_room() in direct.c). */
+static u32 tell_news_of_freed(struct homad_thread *t, struct homad_app *app,
+			      u32 room)
+{
+	bool more = app->freed_more;
+
+	room = tell_freed(app, room);
+	if (unlikely(more && !app->freed_more &&
+		     (HOMA_READ_ONCE(app->held_back) & HOMAD_NO_ROOM))) {
+		app->retry_again = true;
+		homad_look_for_room(t, app);
+	}
+	return room;
+}
+
 /* Returns false if something is left for which the ring has no room. */
 static bool deliver(struct homad_thread *t, struct homad_app *app)
 {
@@ -479,7 +495,7 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 	}
 	room = app->rings.cq_entries - (before - head);
 	if (app->num_freed)
-		room = tell_freed(app, room);
+		room = tell_news_of_freed(t, app, room);
 	tell_ended(app, &room);
 	tell_messages(t, app, &app->ready[HOMAD_READY_RESPONSES], &room);
 	tell_messages(t, app, &app->ready[HOMAD_READY_REQUESTS], &room);

@@ -361,8 +361,7 @@ static bool finish(struct homad_thread *t, struct homad_direct *d,
 	return true;
 }
 
-/* Has the home thread of @client look at its rings until there is room. */
-static void look_for_room(struct homad_thread *t, struct homad_app *client)
+void homad_look_for_room(struct homad_thread *t, struct homad_app *client)
 {
 	u64 one = 1;
 
@@ -405,7 +404,7 @@ HOMA_RARE static bool wait_for_room(struct homad_thread *t,
 	d->waiting = true;
 	homa_list_add_tail(&d->client->direct_waiting, &d->wait);
 	note_waiting(d->client);
-	look_for_room(t, d->client);
+	homad_look_for_room(t, d->client);
 	return true;
 }
 

@@ -257,6 +257,9 @@ bool homad_direct_reject(struct homad_thread *t, struct homad_app *server,
  *  is left of @bytes; 0: responses may wait for the next look. */
 u32 homad_direct_retry(struct homad_thread *t, struct homad_app *client,
 		       u32 bytes);
+/** homad_look_for_room() - have the home thread of @client look at its rings until there is room
+ *  for responses that wait. */
+void homad_look_for_room(struct homad_thread *t, struct homad_app *client);
 /** homad_direct_abort() - end the client's RPC @token, with a failure unless @error is 0.
  *  Returns false if it did not go this way. */
 bool homad_direct_abort(struct homad_thread *t, struct homad_app *client,

@@ -230,7 +230,7 @@ static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
 	u32 sqs, i, done;
 
 	quiet_bell(t, app);
-	app->look_again = false;
+	app->look_again = app->retry_again = false;
 	sqs = rings_named(app);
 	if (unlikely(sqs > app->rings_backed)) {
 		app->look_again = true;
@@ -238,8 +238,10 @@ static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
 		sqs = app->rings_backed;
 	}
 	done = releases(t, app);
-	if (unlikely(HOMA_READ_ONCE(app->held_back)))
+	if (unlikely(HOMA_READ_ONCE(app->held_back))) {
 		bytes = look_at_held_back(t, app, bytes);
+		app->retry_again = !bytes;
+	}
 	for (i = 0; i < sqs && budget && bytes && !app->evicted; i++) {
 		if (++app->sq_next >= sqs)
 			app->sq_next = 0;
@@ -279,7 +281,8 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	homad_tx_early_end(t);
 	/* The user pays for this turn, so that he gets no more than his part of the
 	 * thread, also if this attachment has not kicked and others of his have. */
-	user->credit -= homad_turn_cost(done);
+	if (user->num)
+		user->credit -= homad_turn_cost(done);
 	for (i = 0; i < sqs && !app->evicted; i++)
 		if (read_once(&app->queues->sq[i].tail) != app->sq_head[i])
 			return 1;
@@ -316,8 +319,7 @@ static bool something_waits(const struct homad_app *app)
 
 	if (read_once(&h->release.tail) != app->release_head)
 		return true;
-	/* The last look may have left responses for which there is room. */
-	if (app->look_again && (HOMA_READ_ONCE(app->held_back) & HOMAD_NO_ROOM))
+	if (app->retry_again && (HOMA_READ_ONCE(app->held_back) & HOMAD_NO_ROOM))
 		return true;
 	if (unlikely(sqs > app->rings_backed)) {
 		/* Entries in that ring wait for memory that was not asked for yet. */

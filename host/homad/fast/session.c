@@ -546,9 +546,15 @@ int homad_session_shutdown(struct homad_thread *t, void *arg)
 
 	if (app->phase != HOMAD_APP_OPEN)
 		return -ESHUTDOWN;
-	HOMA_WRITE_ONCE(app->shut, true);
-	leave_to_others(app);
-	__atomic_store_n(&app->queues->state, HOMA_SHM_CLOSED, __ATOMIC_RELEASE);
+	/* Nothing begins after the first job, so when the last is done there is nothing to end. */
+	if (app->shut && !app->shut_next)
+		return 0;
+	if (!app->shut) {
+		HOMA_WRITE_ONCE(app->shut, true);
+		leave_to_others(app);
+		__atomic_store_n(&app->queues->state, HOMA_SHM_CLOSED,
+				 __ATOMIC_RELEASE);
+	}
 	homad_now(t);
 	app->shut_next = homad_abort_some(t, app, app->shut_next, 0);
 	homad_lock(app);

@@ -131,12 +131,14 @@ int homad_client_watch(struct homad *d, struct homad_client *client)
 {
 	u32 events = EPOLLRDHUP | EPOLLIN;
 
+	/* EPOLLHUP is always reported, and is enough. Who has only closed his sending end waits as
+	 * others do. */
 	if (expects(client))
-		events = 0; /* EPOLLHUP is always reported, and is enough */
+		events = 0;
 	else if (client->out.pending)
 		events = EPOLLOUT;
 	else if (homa_list_linked(&client->waiting))
-		events = EPOLLRDHUP;
+		events = 0;
 	return homad_watch(d, &client->conn, events);
 }
 
@@ -231,11 +233,11 @@ static void client_ready(struct homad *d, struct homad_source *source, u32 event
 		return;
 	for (i = 0; i < REQUESTS && !client->out.pending && !expects(client);
 	     i++) {
-		if (!(events & EPOLLRDHUP) && homad_throttle(d, client)) {
+		if (homad_throttle(d, client)) {
 			homad_client_watch(d, client);
 			return;
 		}
-		/* It has no attachment that would end by this, or has closed its end already. */
+		/* It has no attachment that would end by this. */
 		if (!homad_may_pass(client->user)) {
 			homad_slow(d)->refused++;
 			homad_client_free(d, client);

@@ -324,6 +324,18 @@ static inline void homad_throttle_count(struct homad_client *client, u32 request
 	client->user->paid_until += requests * HOMAD_REQUEST_NS;
 }
 
+/* The most rounds that a request counts for which homad sees to commands first: one that waits, for
+ * a route, takes all rounds there are, and is not the user's fault. */
+#define HOMAD_ROUNDS_COUNTED 8u
+
+/** homad_throttle_count_rounds() - count the rounds that a request took after the first, but no
+ *  more than HOMAD_ROUNDS_COUNTED. */
+static inline void homad_throttle_count_rounds(struct homad_client *client,
+					       u32 rounds)
+{
+	homad_throttle_count(client, homa_min_u32(rounds, HOMAD_ROUNDS_COUNTED));
+}
+
 /** homad_throttle_counts() - has the user asked so much lately that he may not ask as much as
  *  possible at once? */
 static inline bool homad_throttle_counts(const struct homad_user *user)

@@ -370,12 +370,14 @@ static void op_shutdown(struct homad *d, struct homad_client *client,
 			const struct homa_ctl_request *r)
 {
 	struct homa_ctl_answer answer = { .op = r->op };
+	u32 rounds = 0;
 
 	(void)d;
-	do
-		answer.error = homad_call(client->app->thread,
-					  homad_session_shutdown, client->app);
-	while (answer.error > 0);
+	while ((answer.error = homad_call(client->app->thread,
+					  homad_session_shutdown, client->app)) >
+	       0)
+		rounds++;
+	homad_throttle_count(client, rounds);
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 

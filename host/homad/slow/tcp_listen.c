@@ -273,7 +273,8 @@ static int begin(struct homad *d, struct homad_client *client,
 	int rc;
 
 	/* A listener that the client closed before may have the port still. */
-	homad_throttle_count(client, homad_turns_of_rings(client->app, true));
+	homad_throttle_count_rounds(client,
+				    homad_turns_of_rings(client->app, true));
 	if (is_taken(d, &listener->l, client->user))
 		return -EADDRINUSE;
 	listener->home = client->app->streams;

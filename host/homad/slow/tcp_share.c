@@ -182,7 +182,7 @@ static int fill_ticket(struct homad *d, struct homad_client *client,
 	sharing.ticket = *ticket;
 	sharing.tail = __atomic_load_n(&app->streams->area->command.tail,
 				       __ATOMIC_ACQUIRE);
-	homad_throttle_count(client, homad_turns_of_rings(app, true));
+	homad_throttle_count_rounds(client, homad_turns_of_rings(app, true));
 	rc = homad_streams_call(sharing.s, homad_ticket_fill, &sharing);
 	if (!rc)
 		return 0;
@@ -450,7 +450,8 @@ static int take(struct homad *d, struct homad_client *client,
 		homad_attachment(client->app)->memory += sizeof(*sharing->hold);
 	}
 	/* What the attachment has let go of before is not what it has. */
-	homad_throttle_count(client, homad_turns_of_rings(client->app, true));
+	homad_throttle_count_rounds(client,
+				    homad_turns_of_rings(client->app, true));
 	rc = homad_streams_call(sharing->s, homad_ticket_take, sharing);
 	if (sharing->hold) {
 		homad_attachment(client->app)->memory -= sizeof(*sharing->hold);
