@@ -495,7 +495,8 @@ int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg);
 /* Packets belong to the socket that sends them while it has no more bytes than this in them and
  * in its messages. Beyond, which takes a device that holds packets for long, they belong to
  * nobody: the kernel counts in an int. */
-#define HOMAK_TX_OWNED_MOST ((u32)INT_MAX - (1u << 28))
+#define HOMAK_TX_OWNED_MOST \
+	((u32)INT_MAX - HOMAK_TX_MOST - HOMAK_TX_MOST / 2 - (1u << 26))
 /** homak_sock_room() - may the socket send more, because it is below SO_SNDBUF or, if the program
  *  has not set that, below wmem_max? */
 static inline bool homak_sock_room(struct homak_sock *hsk)

@@ -31,8 +31,8 @@
 #define HOMAK_RX_TURN 2
 /* bytes of a DATA header without the segment header */
 #define HOMAK_RX_GSO_HDR (HOMA_DATA_HDR - 4)
-/* The most segments of a buffer that was never segmented: 64 KB on a path with an MTU of 576. */
-#define HOMAK_RX_GSO_MOST 128u
+/* The most segments of a buffer that was never segmented: 64 KB on a path with an MTU of 330. */
+#define HOMAK_RX_GSO_MOST 256u
 
 /* struct homak_rx_slot - one packet on its way through the engine */
 struct homak_rx_slot {

@@ -23,6 +23,8 @@
 #define HOMAK_Q_SHORT 1000u
 /* The least number of bytes that a flow may send in its turn. */
 #define HOMAK_Q_LEAST_TURN 3000u
+/* The most bytes that its MTU lets it send in a turn: MTUs may be as large as an int. */
+#define HOMAK_Q_MOST_TURN (1u << 20)
 
 /* struct homak_flow - packets of others that have one hash */
 struct homak_flow {

@@ -175,8 +175,9 @@ static struct sk_buff *homak_q_take_flow(struct Qdisc *sch, struct homak_q *q)
 			break;
 		/* The loop ends, because each turn adds, whatever MTU the device has, and a
 		 * packet's debt is bounded. */
-		flow->deficit += (s32)max(2 * psched_mtu(qdisc_dev(sch)),
-					  HOMAK_Q_LEAST_TURN);
+		flow->deficit +=
+			(s32)clamp(2 * psched_mtu(qdisc_dev(sch)),
+				   HOMAK_Q_LEAST_TURN, HOMAK_Q_MOST_TURN);
 		list_move_tail(&flow->node, &q->active);
 	}
 	skb = homak_flow_take(flow);

@@ -167,7 +167,7 @@ static u32 homak_q_own_room(const struct Qdisc *sch, struct homak_q *q)
 
 void homak_q_find_room(struct Qdisc *sch, struct homak_q *q)
 {
-	u32 least = 4 * psched_mtu(qdisc_dev(sch)), room;
+	u32 least = 4 * min(psched_mtu(qdisc_dev(sch)), HOMAK_Q_MOST_TURN), room;
 
 	if (unlikely(!q->hdev))
 		return;

@@ -43,6 +43,9 @@ static int homak_stream_take_port(struct sock *sk, homak_bind_addr *addr, int le
 		return err;
 	}
 	stream->bound = carrier->hsk->bound;
+	/* A link-local name has its device. */
+	WRITE_ONCE(sk->sk_bound_dev_if,
+		   READ_ONCE(carrier->sock->sk->sk_bound_dev_if));
 	smp_store_release(&stream->carrier, carrier);
 	return 0;
 }
@@ -96,15 +99,15 @@ static int homak_connect_begin(struct sock *sk, homak_bind_addr *addr, int len)
 			return PTR_ERR(carrier);
 		smp_store_release(&stream->carrier, carrier);
 	}
+	err = homak_carrier_serve(carrier, sk, HOMAK_CLIENT_PAGES);
+	if (err)
+		return err;
 	err = homak_name_get(carrier->hsk, (const struct sockaddr *)addr, len,
 			     &name);
 	if (err)
 		return err;
 	if (!name.port)
 		return -ECONNREFUSED;
-	err = homak_carrier_serve(carrier, sk, HOMAK_CLIENT_PAGES);
-	if (err)
-		return err;
 	conn = homak_conn_new(carrier, homak_stream_window(sk), homak_say_timer);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
