@@ -137,7 +137,9 @@ def _loaded(
         switch.set_buffer(setup.buffer)
         with nodes.programs(setup, switch, point) as env:
             start = time.monotonic() + START_S + START_HOST_S * len(switch.hosts)
-            return run_jobs(nodes.jobs(setup, switch, point, start, env), limit, tick)
+            return run_jobs(
+                nodes.jobs(setup, switch, point, start, env), limit, tick, opening=start
+            )
 
     found, note = measure_again(attempt)
     hosts = [results.parse_load(data) for data in found]

@@ -63,10 +63,12 @@ def run_jobs(
     timeout: float,
     tick: Callable[[], None] = lambda: None,
     started: Callable[[list[int]], None] = lambda pids: None,
+    opening: float = 0.0,
 ) -> list[dict | None]:
     """Run `jobs` together for at most `timeout` seconds; the JSON of each that wrote one.
 
-    `started` is told the processes once, `tick` is called again and again while they run.
+    `started` is told the processes once, `tick` is called again and again while they run. Until
+    the time `opening`, of time.monotonic(), they may open connections and keep all processors.
 
     Standstill is raised, with the results in it, if the machine stopped in the middle.
     """
@@ -78,8 +80,9 @@ def run_jobs(
             for job, file, log in zip(jobs, files, logs, strict=True):
                 running.append(_start(job, file, log))
             started([process.pid for process in running])
-            with _ahead_of(jobs):
-                longest = _wait(jobs, running, logs, time.monotonic() + timeout, tick)
+            with _ahead_of(jobs, opening) as look:
+                ticks = (look, tick)
+                longest = _wait(jobs, running, logs, time.monotonic() + timeout, ticks)
         finally:
             _end(running)
         found = [_load(job, file) for job, file in zip(jobs, files, strict=True)]
@@ -139,22 +142,33 @@ def real_time() -> bool:
 
 
 @contextlib.contextmanager
-def _ahead_of(jobs: list[Job]) -> Iterator[None]:
-    """Lets this process run before the punctual ones of `jobs`.
+def _ahead_of(jobs: list[Job], until: float) -> Iterator[Callable[[], None]]:
+    """Lets this process run before the punctual ones of `jobs` until a time of time.monotonic().
 
-    They may use all processors for a second when they open many connections; seen from behind them
-    that would be a standstill of the machine.
+    They may use all processors for a second while they open many connections; seen from behind them
+    that would be a standstill of the machine. What it gives is to be called now and then.
     """
     if os.geteuid() != 0 or not any(job.punctual for job in jobs) or not real_time():
-        yield
+        yield lambda: None
         return
     policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     first = os.sched_param(os.sched_get_priority_min(os.SCHED_FIFO) + 1)
-    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, first)
+    is_ahead = False
+
+    def look(end: float = until) -> None:
+        nonlocal is_ahead
+        wanted = time.monotonic() < end
+        if wanted and not is_ahead:
+            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, first)
+        elif is_ahead and not wanted:
+            os.sched_setscheduler(0, policy, parameters)
+        is_ahead = wanted
+
+    look()
     try:
-        yield
+        yield look
     finally:
-        os.sched_setscheduler(0, policy, parameters)
+        look(0.0)
 
 
 def _wait(
@@ -162,7 +176,7 @@ def _wait(
     running: list[subprocess.Popen[bytes]],
     logs: list[Path],
     end: float,
-    tick: Callable[[], None],
+    ticks: tuple[Callable[[], None], ...],
 ) -> float:
     """Wait for all jobs; the longest time in seconds that this loop itself was not running."""
     before, longest = time.monotonic(), 0.0
@@ -186,7 +200,8 @@ def _wait(
                 f"{late} did not come to an end in time; the machine may be overloaded, "
                 "try a lower --load"
             )
-        tick()
+        for tick in ticks:
+            tick()
         time.sleep(TICK_S)
         now = time.monotonic()
         longest, before = max(longest, now - before - TICK_S), now

@@ -32,12 +32,19 @@ def test_run_jobs__results_in_order_and_ticks() -> None:
 
 
 @pytest.mark.parametrize("punctual", [False, True])
-def test_run_jobs__watches_from_before_punctual_jobs(punctual: bool) -> None:
-    """Their work is no standstill of the machine; other jobs, and what comes after them, go as before."""
+@pytest.mark.parametrize("opens", [False, True])
+def test_run_jobs__watches_from_before_punctual_jobs(punctual: bool, opens: bool) -> None:
+    """While they open connections; other jobs, and what comes after them, go as before."""
     usual, seen = os.sched_getscheduler(0), set()
     job = Job("sleep", ["sleep", "0.2"], punctual=punctual)
-    run_jobs([job], 60, lambda: seen.add(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK))
-    before = punctual and os.geteuid() == 0 and real_time()
+    until = time.monotonic() + 1000 if opens else 0.0
+    run_jobs(
+        [job],
+        60,
+        lambda: seen.add(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK),
+        opening=until,
+    )
+    before = punctual and opens and os.geteuid() == 0 and real_time()
     assert seen == {os.SCHED_FIFO if before else usual}
     assert os.sched_getscheduler(0) == usual
 
