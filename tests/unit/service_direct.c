@@ -304,8 +304,8 @@ static void waiting__short_ones_too(void **state)
 	end(&p);
 }
 
-/* A response waits and so does a ring that has no memory, because its user may have no more: nothing
- * can be done before that changes, and the thread may sleep. */
+/* A response waits and so does a ring that has no memory, because its user may have no more:
+ * nothing can be done before that changes, and the thread may sleep. */
 static void waiting__beside_a_ring_without_memory(void **state)
 {
 	struct homad_app *app;
