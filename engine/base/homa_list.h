@@ -71,8 +71,8 @@ static inline void homa_list_del(struct homa_list *node)
 	homa_list_init(node);
 }
 
-/** homa_list_del_first() - @node, which is the first one of @head, leaves the list; the node is
- *  initialised then. Knowing the node before it saves reading that. */
+/** homa_list_del_first() - remove @node, which is the first one of the list @head, and initialise
+ *  it. homa_list_del() reads which node stands before it; here that is @head. */
 static inline void homa_list_del_first(struct homa_list *head,
 				       struct homa_list *node)
 {

@@ -158,8 +158,9 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 	} else {
 		engine->metrics.out_of_order++;
 		conn->out_of_order++;
-		/* What comes again is not copied again: an application that agrees with its peer
-		 * could take bytes from there that no limit counts. */
+		/* A segment that brings nothing new is not copied again: an application that agrees
+		 * with its peer could else take any number of bytes from there that no limit
+		 * counts. As it is, each segment has to bring one. */
 		known = is_known(conn, start, end);
 		engine->metrics.duplicates += known;
 		kept = keep(engine, conn, start, end);

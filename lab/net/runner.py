@@ -146,7 +146,8 @@ def _ahead_of(jobs: list[Job], until: float) -> Iterator[Callable[[], None]]:
     """Lets this process run before the punctual ones of `jobs` until a time of time.monotonic().
 
     They may use all processors for a second while they open many connections; seen from behind them
-    that would be a standstill of the machine. What it gives is to be called now and then.
+    that would be a standstill of the machine. Yields a function that is to be called again and
+    again: it ends this when the time has come.
     """
     if os.geteuid() != 0 or not any(job.punctual for job in jobs) or not real_time():
         yield lambda: None
