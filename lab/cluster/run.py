@@ -131,15 +131,14 @@ def _loaded(
 ) -> Compared:
     """All hosts client and server of each other, and the simulator's word beside it."""
     window = setup.window_s(point, switch.rate_bps)
-    limit = window + warmup_s(switch.rate_bps) + LIMIT_S
+    length = warmup_s(switch.rate_bps) + window
 
     def attempt() -> list[dict | None]:
         switch.set_buffer(setup.buffer)
         with nodes.programs(setup, switch, point) as env:
             start = time.monotonic() + START_S + START_HOST_S * len(switch.hosts)
-            return run_jobs(
-                nodes.jobs(setup, switch, point, start, env), limit, tick, opening=start
-            )
+            jobs = nodes.jobs(setup, switch, point, start, env)
+            return run_jobs(jobs, length + LIMIT_S, tick, measured=(start, start + length))
 
     found, note = measure_again(attempt)
     hosts = [results.parse_load(data) for data in found]

@@ -7,14 +7,14 @@ fails ends the others, and its own words become the error.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
+import math
 import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,7 @@ TICK_S = 0.05
 # Virtual machines are sometimes stopped for seconds by what runs them. No measurement survives
 # that, so run_jobs() watches its own clock; gaps above this are no scheduler's doing.
 STANDSTILL_S = 0.5
+ALWAYS = (0.0, math.inf)
 
 REAL_TIME = ["chrt", "--fifo", "1"]
 
@@ -63,14 +64,15 @@ def run_jobs(
     timeout: float,
     tick: Callable[[], None] = lambda: None,
     started: Callable[[list[int]], None] = lambda pids: None,
-    opening: float = 0.0,
+    measured: tuple[float, float] = ALWAYS,
 ) -> list[dict | None]:
     """Run `jobs` together for at most `timeout` seconds; the JSON of each that wrote one.
 
-    `started` is told the processes once, `tick` is called again and again while they run. Until
-    the time `opening`, of time.monotonic(), they may open connections and keep all processors.
+    `started` is told the processes once, `tick` is called again and again while they run.
 
-    Standstill is raised, with the results in it, if the machine stopped in the middle.
+    Standstill is raised, with the results in it, if the machine stopped between the two times of
+    time.monotonic() that are `measured`. Before and after it, jobs that open or close very many
+    connections may use all processors for a second, which looks the same from here.
     """
     with tempfile.TemporaryDirectory(prefix="homa-lab-") as folder:
         files = [Path(folder) / f"{index}.json" for index in range(len(jobs))]
@@ -80,9 +82,7 @@ def run_jobs(
             for job, file, log in zip(jobs, files, logs, strict=True):
                 running.append(_start(job, file, log))
             started([process.pid for process in running])
-            with _ahead_of(jobs, opening) as look:
-                ticks = (look, tick)
-                longest = _wait(jobs, running, logs, time.monotonic() + timeout, ticks)
+            longest = _wait(jobs, running, logs, time.monotonic() + timeout, tick, measured)
         finally:
             _end(running)
         found = [_load(job, file) for job, file in zip(jobs, files, strict=True)]
@@ -141,45 +141,16 @@ def real_time() -> bool:
         return False
 
 
-@contextlib.contextmanager
-def _ahead_of(jobs: list[Job], until: float) -> Iterator[Callable[[], None]]:
-    """Lets this process run before the punctual ones of `jobs` until a time of time.monotonic().
-
-    They may use all processors for a second while they open many connections; seen from behind them
-    that would be a standstill of the machine. Yields a function that is to be called again and
-    again: it ends this when the time has come.
-    """
-    if os.geteuid() != 0 or not any(job.punctual for job in jobs) or not real_time():
-        yield lambda: None
-        return
-    policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
-    first = os.sched_param(os.sched_get_priority_min(os.SCHED_FIFO) + 1)
-    is_ahead = False
-
-    def look(end: float = until) -> None:
-        nonlocal is_ahead
-        wanted = time.monotonic() < end
-        if wanted and not is_ahead:
-            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, first)
-        elif is_ahead and not wanted:
-            os.sched_setscheduler(0, policy, parameters)
-        is_ahead = wanted
-
-    look()
-    try:
-        yield look
-    finally:
-        look(0.0)
-
-
 def _wait(
     jobs: list[Job],
     running: list[subprocess.Popen[bytes]],
     logs: list[Path],
     end: float,
-    ticks: tuple[Callable[[], None], ...],
+    tick: Callable[[], None],
+    measured: tuple[float, float],
 ) -> float:
-    """Wait for all jobs; the longest time in seconds that this loop itself was not running."""
+    """Wait for all jobs; the longest time in seconds, of what is measured, that this loop itself
+    was not running."""
     before, longest = time.monotonic(), 0.0
     while True:
         states = [process.poll() for process in running]
@@ -201,11 +172,11 @@ def _wait(
                 f"{late} did not come to an end in time; the machine may be overloaded, "
                 "try a lower --load"
             )
-        for tick in ticks:
-            tick()
+        tick()
         time.sleep(TICK_S)
         now = time.monotonic()
-        longest, before = max(longest, now - before - TICK_S), now
+        lost = min(now, measured[1]) - max(before, measured[0])
+        longest, before = max(longest, lost - TICK_S), now
 
 
 def _end(running: list[subprocess.Popen[bytes]]) -> None:

@@ -31,24 +31,6 @@ def test_run_jobs__results_in_order_and_ticks() -> None:
     assert ticks
 
 
-@pytest.mark.parametrize("punctual", [False, True])
-@pytest.mark.parametrize("opens", [False, True])
-def test_run_jobs__watches_from_before_punctual_jobs(punctual: bool, opens: bool) -> None:
-    """While they open connections; other jobs, and what comes after them, go as before."""
-    usual, seen = os.sched_getscheduler(0), set()
-    job = Job("sleep", ["sleep", "0.2"], punctual=punctual)
-    until = time.monotonic() + 1000 if opens else 0.0
-    run_jobs(
-        [job],
-        60,
-        lambda: seen.add(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK),
-        opening=until,
-    )
-    before = punctual and opens and os.geteuid() == 0 and real_time()
-    assert seen == {os.SCHED_FIFO if before else usual}
-    assert os.sched_getscheduler(0) == usual
-
-
 def test_run_jobs__ends_background_jobs() -> None:
     server = python("server", "import time; time.sleep(1000)", background=True)
     assert run_jobs([server, python("b", WRITE, "{json}", "2")], 60)[1] == {"n": 2}
@@ -123,6 +105,31 @@ def test_run_jobs__notices_a_standstill() -> None:
             lambda: time.sleep(next(stops, 0)),
         )
     assert caught.value.results == [{"n": 2}]
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "counts"),
+    [(-9, 0.1, False), (1.0, 9, False), (-9, 9, True), (0.0, 0.9, True)],
+)
+def test_run_jobs__a_standstill_of_what_is_measured(
+    begins: float, ends: float, counts: bool
+) -> None:
+    """A job that stops the machine for 0.8 s, in the part that is measured, outside of it."""
+    stops = iter([0.8])
+    now = time.monotonic()
+    job = python("b", "import time; time.sleep(1.3);" + WRITE, "{json}", "2")
+
+    def stop() -> None:
+        time.sleep(next(stops, 0))
+
+    try:
+        found = run_jobs([job], 60, stop, measured=(now + begins, now + ends))
+    except Standstill as still:
+        assert counts
+        found = still.results
+    else:
+        assert not counts
+    assert found == [{"n": 2}]
 
 
 def test_measure_again__once_and_says_so() -> None:
