@@ -149,6 +149,8 @@ def doubts_of(facts: dict[str, float], note: str) -> list[str]:
         found.append(f"{facts['failed']:,.0f} RPCs failed")
     if facts.get("uplink_drops"):
         found.append(f"hosts' own links dropped {facts['uplink_drops']:,.0f} packets")
+    if facts.get("host_queues") == 1:
+        found.append("all connections of a host share one queue (needs clang and libbpf-dev)")
     if note:
         found.append(note)
     return found

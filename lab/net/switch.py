@@ -109,7 +109,8 @@ class PortCounters:
 @dataclass
 class Switch:
     """A bridge in `namespace` whose `ports` are shaped; hosts are attached in order. `uplinks` are the
-    devices that hold hosts to the rate of their links, if they do."""
+    devices that hold hosts to the rate of their links, if they do, and `queues` the number of queues
+    that the packets of a host's kernel wait in for its link."""
 
     namespace: str
     rate_bps: int
@@ -119,13 +120,14 @@ class Switch:
     hosts: list[Host]
     traits: Traits = USUAL
     uplinks: list[str] = field(default_factory=list)
+    queues: int = 1
 
     def set_buffer(self, size: int) -> None:
         """Give every port a buffer of `size` bytes, and it and its host's link their rate; clears
         queues and counters."""
         self.buffer = size
         for device, host in zip(self.uplinks, self.hosts, strict=False):
-            uplink.shape(self.namespace, device, host, self.rate_bps, self.traits.mtu)
+            self.queues = uplink.shape(self.namespace, device, host, self.rate_bps, self.traits.mtu)
         for port in self.ports:
             self.shared = shape_port(
                 self.namespace, port, self.rate_bps, size, self.traits,

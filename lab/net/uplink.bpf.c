@@ -2,8 +2,8 @@
 /*
  * Which of a host's transmit queues a packet takes: all packets of a connection the same one (but
  * after a timeout TCP may choose another), as with a network card that has a queue for each core.
- * Class ids are 1:10 to 1:23 (hexadecimal),
- * as lab/net/uplink.py makes them; their major number is the filter's.
+ * Class ids are 1:10 to 1:23 (hexadecimal), as lab/net/uplink.py makes them; their major number is
+ * the filter's.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -19,4 +19,4 @@ int uplink_queue(struct __sk_buff *skb)
 	return TC_ACT_OK;
 }
 
-char license[] SEC("license") = "Dual BSD/GPL";
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -76,8 +76,9 @@ def tree(device: str, rate_bps: int, mtu: int, queues: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shape(namespace: str, device: str, host: Host, rate_bps: int, mtu: int) -> None:
-    """Give the link of `host`, which goes through `device`, its rate; empties its queues."""
+def shape(namespace: str, device: str, host: Host, rate_bps: int, mtu: int) -> int:
+    """Give the link of `host`, which goes through `device`, its rate; empties its queues. Returns how
+    many queues the packets of the kernel's TCP are spread over: QUEUES, or 1 if it cannot be done."""
     program = bpf.compiled("uplink.bpf.c")
     # A queue that is served in turn lets whole units go, and counts what a cable adds to the first of
     # their packets alone; so TCP sends single packets. (What says so is unknown before iproute2 5.18.)
@@ -89,16 +90,19 @@ def shape(namespace: str, device: str, host: Host, rate_bps: int, mtu: int) -> N
     ):
         run(["tc", "-n", space, "qdisc", "del", "dev", name, "root"], check=False)
         run(["tc", "-n", space, "-batch", "-"], tree(name, rate_bps, mtu, queues))
-    if program:
-        spread(host, program)
+    return QUEUES if program and spread(host, program) else 1
 
 
-def spread(host: Host, program: Path) -> None:
-    """Spread the packets of `host` over its queues. Where the kernel does not take the program all take
-    the first one."""
+def spread(host: Host, program: Path) -> bool:
+    """Spread the packets of `host` over its queues. False: the kernel does not take the program, and
+    all packets take the first one."""
     where = ["tc", "-n", host.namespace, "filter", "add", "dev", host.device]
     words = ["parent", "1:", "prio", "1", "bpf", "object-file", str(program), "section", "tc"]
-    run([*where, *words, "classid", "1:1", "direct-action"], check=False)
+    try:
+        run([*where, *words, "classid", "1:1", "direct-action"])
+    except LabError:
+        return False
+    return True
 
 
 def drops(namespace: str, device: str, host: Host) -> int:

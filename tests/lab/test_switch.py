@@ -2,13 +2,15 @@
 """The switch: its sizes, and on real namespaces its priorities and its shared buffer."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from conftest import needs_root
 
-from lab.net import switch
+from lab.net import bpf, switch, uplink
 from lab.net.hosts import Lab, run
 from lab.net.runner import Job, run_jobs
 
@@ -29,6 +31,14 @@ def test_port_commands__one_class_per_level() -> None:
     assert any("classid 1:10" in line and "prio 7" in line for line in lines)
     assert len(switch.u32_commands("p").splitlines()) == 16
 
+
+SPREAD = """
+import socket, sys
+for _ in range(int(sys.argv[1])):
+    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for _ in range(40):
+        out.sendto(bytes(100), ("10.9.0.2", 4000))
+"""
 
 SEND = """
 import socket, sys
@@ -59,21 +69,50 @@ def _send(net: switch.Switch, address: str, *groups: str) -> Job:
     return Job("sender", [sys.executable, "-c", SEND, address, *groups], net.hosts[0])
 
 
+needs_clang = pytest.mark.skipif(
+    not (shutil.which("clang") and Path("/usr/include/bpf/bpf_helpers.h").exists()),
+    reason="clang and libbpf-dev compile programs for BPF",
+)
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["loss_port.bpf.c", "switch_port.bpf.c", "uplink.bpf.c"])
+def test_bpf__programs_can_be_compiled(name: str) -> None:
+    assert bpf.compiled(name)
+
+
 @needs_root
-@pytest.mark.parametrize("bpf", [True, False])
-def test_switch__buffer_in_bytes(bpf: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not bpf:
+@needs_clang
+def test_switch__packets_of_a_host_are_spread_over_its_queues() -> None:
+    """By connection: those of one have the same queue, those of forty do not."""
+    used = []
+    with Lab() as lab:
+        net = switch.build_switch(lab, 2, 10**8, 256 * 1024, uplinks=True)
+        host = net.hosts[0]
+        for sockets in (1, 40):
+            net.set_buffer(256 * 1024)
+            assert net.queues == uplink.QUEUES
+            run_jobs([Job("send", [sys.executable, "-c", SPREAD, str(sockets)], host)], 30)
+            words = ["tc", "-n", host.namespace, "-s", "-j", "qdisc", "show", "dev", host.device]
+            used.append(sum(q["packets"] > 9 for q in json.loads(run(words)) if not q.get("root")))
+    assert used[0] == 1 and used[1] > 5
+
+
+@needs_root
+@pytest.mark.parametrize("with_bpf", [True, False])
+def test_switch__buffer_in_bytes(with_bpf: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not with_bpf:
         monkeypatch.setattr(switch, "port_program", lambda: None)
     size, frame = 64 * 1024, 1400 + 42
     with Lab() as lab:
         # So slow a port that what is sent at once is still queued when it is counted.
         net = switch.build_switch(lab, 2, 10**6, size)
-        assert net.shared == bpf
+        assert net.shared == with_bpf
         run_jobs([_send(net, "10.9.0.2", "0x80", "7x80")], 30)
         port = net.counters()[1]
-        full = size if bpf else 2 * size
+        full = size if with_bpf else 2 * size
         assert port.backlog <= full
-        if bpf:
+        if with_bpf:
             assert full - frame <= port.peak_backlog <= full
         assert port.drops >= 160 - full // frame - 10  # ten may have left in the meantime
         net.set_buffer(4 * size)
@@ -81,12 +120,12 @@ def test_switch__buffer_in_bytes(bpf: bool, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @needs_root
-@pytest.mark.parametrize("bpf", [True, False])
+@pytest.mark.parametrize("with_bpf", [True, False])
 @pytest.mark.parametrize("address", ["10.9.0.2", "fd09::2"])
 def test_switch__strict_priorities(
-    bpf: bool, address: str, monkeypatch: pytest.MonkeyPatch
+    with_bpf: bool, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not bpf:
+    if not with_bpf:
         monkeypatch.setattr(switch, "port_program", lambda: None)
     with Lab() as lab:
         net = switch.build_switch(lab, 2, 10**6, 256 * 1024)
