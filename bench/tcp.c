@@ -19,122 +19,20 @@
 #include <unistd.h>
 
 #include "tcp_conn.h"
+#include "tcp_peers.h"
 #include "tcp_setup.h"
 #include "unix.h"
 
-/* Connections to each peer that a pool keeps ready beyond those in use. */
-#define POOL_RESERVE 4
 /* Most connections whose sockets a spinning endpoint reads in turn, without epoll. */
 #define SPIN_CONNS 32
 /* Number of empty polls after which a spinning server looks for new connections. */
 #define SPIN_ACCEPT 256
-
-/**
- * struct tcp_peer - a server
- * @addr: Its address.
- * @addrlen: The size of @addr, bytes.
- * @streams: With "tcp", its connections; an entry is NULL where there is none.
- * @turn: The index of the stream that the next RPC takes.
- * @idle: With "tcp-pool", the list of connections without an RPC.
- * @idle_count: The number of connections in @idle.
- * @opening: The number of handshakes under way for the reserve.
- * @conn_count: The number of all connections to it.
- */
-struct tcp_peer {
-	struct sockaddr_storage addr;
-	uint32_t addrlen;
-	struct tcp_conn **streams;
-	uint32_t turn;
-	struct tcp_conn *idle;
-	uint32_t idle_count;
-	uint32_t opening;
-	uint32_t conn_count;
-};
 
 static uint32_t max_message(const struct bench_config *config)
 {
 	return bench_is_unix(config) && bench_unix_type(config) == SOCK_SEQPACKET ?
 		       UNIX_PACKET_MAX :
 		       BENCH_MAX_MESSAGE;
-}
-
-static struct tcp_conn *connect_peer(struct tcp_endpoint *ep, uint32_t index,
-				     int *error)
-{
-	struct tcp_peer *peer = &ep->peers[index];
-	struct tcp_conn *conn;
-	bool connecting;
-	int fd;
-
-	/* Without a connection the RPC cannot be sent, and the run goes on. */
-	fd = ep->pool && peer->conn_count >= ep->peer_limit ?
-		     -ENOBUFS :
-		     tcp_setup_connect(ep->base.config, &peer->addr,
-				       peer->addrlen, &connecting);
-	if (fd < 0) {
-		*error = fd == -EMFILE || fd == -ENFILE ? -ENOBUFS : fd;
-		return NULL;
-	}
-	conn = tcp_conn_new(ep, fd, false, connecting, index);
-	if (!conn) {
-		*error = -ENOMEM;
-		return NULL;
-	}
-	ep->opened++;
-	peer->conn_count++;
-	return conn;
-}
-
-static void pool_push(struct tcp_peer *peer, struct tcp_conn *conn)
-{
-	conn->next_idle = peer->idle;
-	peer->idle = conn;
-	peer->idle_count++;
-}
-
-static struct tcp_conn *pool_pop(struct tcp_peer *peer)
-{
-	struct tcp_conn *conn = peer->idle;
-
-	if (conn) {
-		peer->idle = conn->next_idle;
-		peer->idle_count--;
-	}
-	return conn;
-}
-
-/* Removes a failed connection from the idle list, if it is there. The list is short, and
- * failures are rare. */
-static void pool_remove(struct tcp_peer *peer, struct tcp_conn *conn)
-{
-	struct tcp_conn **p;
-
-	for (p = &peer->idle; *p; p = &(*p)->next_idle) {
-		if (*p == conn) {
-			*p = conn->next_idle;
-			peer->idle_count--;
-			return;
-		}
-	}
-}
-
-/* Opens connections ahead of need. */
-static void pool_refill(struct tcp_endpoint *ep, uint32_t index)
-{
-	struct tcp_peer *peer = &ep->peers[index];
-	int error;
-
-	while (peer->idle_count + peer->opening < POOL_RESERVE) {
-		struct tcp_conn *conn = connect_peer(ep, index, &error);
-
-		if (!conn)
-			return;
-		ep->grown++;
-		if (conn->connecting)
-			peer->opening++;
-		else
-			pool_push(peer, conn);
-	}
 }
 
 static int pool_request(struct tcp_endpoint *ep, uint32_t index,
@@ -144,10 +42,10 @@ static int pool_request(struct tcp_endpoint *ep, uint32_t index,
 	int error = 0;
 
 	do {
-		conn = pool_pop(&ep->peers[index]);
+		conn = tcp_pool_pop(&ep->peers[index]);
 	} while (conn && conn->error);
 	if (!conn) {
-		conn = connect_peer(ep, index, &error);
+		conn = tcp_peer_connect(ep, index, &error);
 		if (!conn)
 			return error;
 	}
@@ -156,8 +54,8 @@ static int pool_request(struct tcp_endpoint *ep, uint32_t index,
 		error = tcp_conn_send(conn, frame);
 	if (error)
 		conn->waiting.head = conn->waiting.tail;
-	else if (ep->peers[index].idle_count < POOL_RESERVE)
-		pool_refill(ep, index);
+	else
+		tcp_pool_refill(ep, index);
 	return error;
 }
 
@@ -171,14 +69,9 @@ static int stream_request(struct tcp_endpoint *ep, uint32_t index,
 
 	if (++peer->turn == ep->base.config->connections)
 		peer->turn = 0;
-	conn = peer->streams[i];
-	if (!conn || conn->error) {
-		conn = connect_peer(ep, index, &error);
-		if (!conn)
-			return error;
-		conn->index = i;
-		peer->streams[i] = conn;
-	}
+	conn = tcp_peer_stream(ep, index, i, &error);
+	if (!conn)
+		return error;
 	error = tcp_ring_push(&conn->waiting, frame);
 	if (error)
 		return error;
@@ -222,7 +115,7 @@ void tcp_conn_message(struct tcp_conn *conn, const struct bench_frame *frame)
 	}
 	conn->waiting.head++;
 	if (ep->pool)
-		pool_push(&ep->peers[conn->peer], conn);
+		tcp_pool_push(&ep->peers[conn->peer], conn);
 	ep->base.done(ep->base.arg, frame->cookie, 0, frame->length);
 }
 
@@ -238,7 +131,7 @@ static void bury(struct tcp_endpoint *ep)
 
 			peer->conn_count--;
 			if (ep->pool)
-				pool_remove(peer, conn);
+				tcp_pool_remove(peer, conn);
 			else if (peer->streams[conn->index] == conn)
 				peer->streams[conn->index] = NULL;
 		}
@@ -293,7 +186,7 @@ static void connected(struct tcp_conn *conn)
 		return;
 	}
 	if (reserve)
-		pool_push(peer, conn);
+		tcp_pool_push(peer, conn);
 	tcp_conn_flush(conn);
 }
 
@@ -411,44 +304,6 @@ static int64_t tcp_report(struct bench_endpoint *base, cJSON *json)
 	return (int64_t)segments;
 }
 
-/* Fills the pools before the run. */
-static int pool_prepare(struct bench_endpoint *base)
-{
-	struct tcp_endpoint *ep = (struct tcp_endpoint *)base;
-	uint64_t deadline = bench_now() + bench_ns(base->config->connect_timeout);
-	uint32_t i, have, want = base->config->connections;
-	int error = 0;
-
-	if (want > ep->peer_limit)
-		want = ep->peer_limit;
-
-	for (i = 0; i < base->config->peer_count; i++) {
-		struct tcp_peer *peer = &ep->peers[i];
-
-		for (have = peer->idle_count + peer->opening; have < want;
-		     have++) {
-			struct tcp_conn *conn = connect_peer(ep, i, &error);
-
-			if (!conn && error == -ENOBUFS)
-				break;
-			if (!conn)
-				return error;
-			if (conn->connecting)
-				peer->opening++;
-			else
-				pool_push(peer, conn);
-		}
-	}
-	for (i = 0; i < base->config->peer_count; i++)
-		while (ep->peers[i].opening && !bench_stop) {
-			if (bench_now() > deadline)
-				return -ETIMEDOUT;
-			tcp_poll(base, BENCH_NS_PER_S / 100);
-		}
-	ep->grown = 0;
-	return 0;
-}
-
 static void tcp_close(struct bench_endpoint *base)
 {
 	struct tcp_endpoint *ep = (struct tcp_endpoint *)base;
@@ -469,34 +324,6 @@ static void tcp_close(struct bench_endpoint *base)
 	free(ep);
 }
 
-static int open_peers(struct tcp_endpoint *ep, char *err, size_t errlen)
-{
-	const struct bench_config *config = ep->base.config;
-	uint32_t i;
-
-	ep->peers = calloc(config->peer_count + 1, sizeof(*ep->peers));
-	if (!ep->peers)
-		return -ENOMEM;
-	for (i = 0; i < config->peer_count; i++) {
-		struct tcp_peer *peer = &ep->peers[i];
-
-		if (tcp_setup_resolve(config, "peer", config->peers[i],
-				      &peer->addr, &peer->addrlen, err, errlen))
-			return -EINVAL;
-		if (!bench_is_unix(config) && !bench_port(&peer->addr)) {
-			snprintf(err, errlen,
-				 "peer '%s' is not ADDRESS:PORT: it has no port",
-				 config->peers[i]);
-			return -EINVAL;
-		}
-		peer->streams =
-			calloc(config->connections, sizeof(struct tcp_conn *));
-		if (!peer->streams)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 static int tcp_open(struct bench_endpoint **out,
 		    const struct bench_config *config, char *err, size_t errlen)
 {
@@ -514,7 +341,7 @@ static int tcp_open(struct bench_endpoint **out,
 	ep->epfd = epoll_create1(EPOLL_CLOEXEC);
 	ret = ep->buffer ? (ep->epfd < 0 ? -errno : 0) : -ENOMEM;
 	if (!ret)
-		ret = open_peers(ep, err, errlen);
+		ret = tcp_peers_open(ep, err, errlen);
 	if (!ret)
 		ret = tcp_setup_check(config, err, errlen);
 	tcp_setup_limits(config, &ep->conn_limit, &ep->peer_limit);
@@ -541,6 +368,7 @@ const struct bench_transport bench_tcp = {
 	.summary = "kernel TCP, one stream per peer shared by all RPCs",
 	.max_message = max_message,
 	.open = tcp_open,
+	.prepare = tcp_streams_prepare,
 	.request = tcp_request,
 	.poll = tcp_poll,
 	.report = tcp_report,
@@ -552,7 +380,7 @@ const struct bench_transport bench_tcp_pool = {
 	.summary = "kernel TCP, a connection for each RPC in flight, reused",
 	.max_message = max_message,
 	.open = tcp_open,
-	.prepare = pool_prepare,
+	.prepare = tcp_pool_prepare,
 	.request = tcp_request,
 	.poll = tcp_poll,
 	.report = tcp_report,
@@ -564,6 +392,7 @@ const struct bench_transport bench_unix = {
 	.summary = "UNIX stream socket on one machine, addresses are @NAME",
 	.max_message = max_message,
 	.open = tcp_open,
+	.prepare = tcp_streams_prepare,
 	.request = tcp_request,
 	.poll = tcp_poll,
 	.report = tcp_report,
@@ -575,6 +404,7 @@ const struct bench_transport bench_unix_packet = {
 	.summary = "UNIX packet socket, one packet per message, @NAME",
 	.max_message = max_message,
 	.open = tcp_open,
+	.prepare = tcp_streams_prepare,
 	.request = tcp_request,
 	.poll = tcp_poll,
 	.report = tcp_report,

@@ -454,6 +454,18 @@ def test_tcp__connections_and_coalescing(pair, tmp_path: Path) -> None:
     assert pool["rpcs"]["failed"] == 0
 
 
+@needs_root
+def test_tcp__streams_are_opened_before_the_run(pair, tmp_path: Path) -> None:
+    """Also those that no RPC takes: an RPC that opened its own would wait a round trip more."""
+    a, b = pair
+    serve(b, "tcp", at(b.v4))
+    words = ["--size", "100", "--rate", "10", "--duration", "0.5", "--connections", "16"]
+    result = client(a, tmp_path, "tcp", at(b.v4), *words)
+    assert result["rpcs"]["completed"] < 16
+    assert result["transport"]["connections"] == 16
+    assert result["transport"]["opened_during_run"] == 0
+
+
 @pytest.fixture
 def space():
     with Net() as net:
