@@ -369,6 +369,9 @@ uint32_t homa_pl_tcp_send_buffer(int fd);
 /** homa_pl_tcp_await_growth() - wait, for a call that must not wait for the peer, while homad makes
  *  a full send buffer larger. Returns whether there is room. */
 bool homa_pl_tcp_await_growth(struct homa_pl_sock *s);
+/** homa_pl_tcp_had_room() - tell, of a connection that failed while a call waited for room, whether
+ *  the kernel's would have taken the call's @bytes at once. */
+bool homa_pl_tcp_had_room(const struct homa_pl_sock *s, size_t bytes);
 
 /* ---- tcp_options.c ---- */
 

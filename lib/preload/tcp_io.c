@@ -327,7 +327,7 @@ static ssize_t write_rest(struct homa_pl_sock *s, const struct iovec *iov,
 		done += rc > 0 ? (size_t)rc : 0;
 	}
 	if (done)
-		return (ssize_t)done;
+		return (ssize_t)(homa_pl_tcp_had_room(s, wanted) ? wanted : done);
 	return rc == -HOMA_PL_RESTART ? -EINTR : rc;
 }
 

@@ -4,7 +4,9 @@
  * when it is full. A program that does not wait for its peer expects that a fresh connection takes
  * some ten thousand bytes, as the kernel's does, and some programs never look how many were taken.
  * So such a call waits until homad has made the buffer larger, which is a matter of memory and not
- * of the peer. homad says if it will not (homa_stream_slot.tx_stays).
+ * of the peer. homad says if it will not (homa_stream_slot.tx_stays). If the peer ends the
+ * connection meanwhile, the call returns as if all bytes had been taken: the kernel takes them
+ * before it hears of the end, and loses them then.
  *
  * SO_SNDBUF, where the program has set it, is the most that the buffer takes.
  */
@@ -18,6 +20,8 @@
 #define GROWS_NS 50000000
 /* After a wait in vain the process does not wait for this time, in ns: homad is too busy. */
 #define VAIN_NS 1000000000
+/* The bytes that the kernel takes of a fresh connection whose peer reads none of them. */
+#define USUAL 65536
 /* A bit of SO_BUF_LOCK, which Linux has since 5.14: SO_SNDBUF was set. */
 #define SEND_IS_SET 1
 #define BUF_LOCK 72
@@ -73,4 +77,11 @@ bool homa_pl_tcp_await_growth(struct homa_pl_sock *s)
 	if (!is_over(stream) && homa_pl_now() >= until)
 		__atomic_store_n(&vain_until, until + VAIN_NS, __ATOMIC_RELAXED);
 	return homa_stream_writable(stream) > 0;
+}
+
+bool homa_pl_tcp_had_room(const struct homa_pl_sock *s, size_t bytes)
+{
+	return homa_stream_error(s->tcp->stream) && bytes <= USUAL &&
+	       (!s->tcp->send_most || bytes <= s->tcp->send_most) &&
+	       homa_stream_send_is_first(s->tcp->stream);
 }

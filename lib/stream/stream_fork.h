@@ -123,6 +123,9 @@ size_t homa_stream_writable(struct homa_stream *stream);
 /** homa_stream_send_grows() - is the send buffer still the small one of the begin, and will homad
  *  give it more memory when it is full? */
 bool homa_stream_send_grows(const struct homa_stream *stream);
+/** homa_stream_send_is_first() - tell whether the send buffer is still the small one of the begin,
+ *  also of a connection that has failed. */
+bool homa_stream_send_is_first(const struct homa_stream *stream);
 /** homa_stream_limit_send() - let at most @most bytes wait in the send buffer; 0: as many as it
  *  holds. */
 void homa_stream_limit_send(struct homa_stream *stream, uint32_t most);

@@ -263,19 +263,26 @@ void homa_stream_limit_send(struct homa_stream *stream, uint32_t most)
 	__atomic_store_n(&stream->tx_most, most, __ATOMIC_RELAXED);
 }
 
+bool homa_stream_send_is_first(const struct homa_stream *stream)
+{
+	const struct homa_stream_slot *slot = homa_stream_slot(stream);
+	u64 map = __atomic_load_n(unlikely(stream->shared_tx) && slot ?
+					  &slot->tx_map :
+					  &stream->tx_map,
+				  __ATOMIC_RELAXED);
+
+	/* Nothing was written yet if it is 0. */
+	return map >> 32 <= HOMA_STREAM_MIN_SHIFT;
+}
+
 bool homa_stream_send_grows(const struct homa_stream *stream)
 {
 	const struct homa_stream_slot *slot = homa_stream_slot(stream);
 	u32 most = __atomic_load_n(&stream->tx_most, __ATOMIC_RELAXED);
-	u64 map;
 
 	if (!slot || stream->ctx->fork_generation != homa_fork_generation)
 		return false;
-	map = __atomic_load_n(unlikely(stream->shared_tx) ? &slot->tx_map :
-							    &stream->tx_map,
-			      __ATOMIC_RELAXED);
-	/* Nothing was written yet if it is 0. */
-	return map >> 32 <= HOMA_STREAM_MIN_SHIFT &&
+	return homa_stream_send_is_first(stream) &&
 	       !__atomic_load_n(&slot->tx_stays, __ATOMIC_ACQUIRE) &&
 	       (!most || most > HOMA_STREAM_FIRST);
 }

@@ -191,7 +191,8 @@ def test_sockets_passed__too_many_are_not_kept(hosts: tuple[Host, Host], count: 
             answer = client.answer()
             assert answer is not None and answer.error == 0
             client.records(answer.total, 160)
-        assert list(hosts[0].homad.fds().values()).count(passed.name) <= 2
+        # Those of the last request may be open a moment longer than its answer takes.
+        eventually(lambda: list(hosts[0].homad.fds().values()).count(passed.name) <= 2)
 
 
 def test_sockets_passed__with_an_empty_request(hosts: tuple[Host, Host]) -> None:

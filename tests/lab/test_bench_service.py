@@ -265,7 +265,7 @@ def test_light__children_belong_to_their_parents() -> None:
 @needs_root
 def test_ring__messages_go_round() -> None:
     with Lab() as lab:
-        runner = bench_service.Runner(lab.pair("s", 11, offloads=True), 0.1)
+        runner = bench_service.Runner(lab.pair("s", 11, offloads=True), 0.5)
         for key, group in (
             ("ring_rtt", "rtt"),
             ("ring_rate", "rate"),

@@ -14,7 +14,7 @@ import pytest
 import test_calls
 import test_echo
 from ops_tools import snapshot
-from ways import BUILD, PROGRAMS, Side, opened, port, two_sides
+from ways import BUILD, CONFIG, PROGRAMS, Side, opened, port, two_sides
 
 FLOWS = BUILD / "bench" / "flows" / "homa-flows"
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
@@ -80,6 +80,13 @@ WITHIN = [
     "tcp_info",
     *ENDS,
 ]
+
+
+def test_reset_while_taken__buffers_that_do_not_grow(tmp_path: Path) -> None:
+    """Whoever waits for room for a while is sure to wait when the peer ends the connection."""
+    small = CONFIG + "[tcp]\nreceive_buffer = 4096\nsend_buffer = 4096\n"
+    with two_sides("homad", small) as sides:
+        test_calls.test_calls("reset_while_taken", "v4", sides, tmp_path)
 
 
 @pytest.mark.parametrize("case", WITHIN)

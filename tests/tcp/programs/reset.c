@@ -194,9 +194,46 @@ static void reset_while_sending__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* The connections of reset_while_taken, and the bytes that each of them is given at once. */
+#define TAKEN_TIMES 100
+#define TAKEN 9000
+
+/* A fresh connection takes a few thousand bytes whole, also if the peer ends it after the first. A
+ * program that does not look how many were taken would go on, and be ended by SIGPIPE. */
+static void reset_while_taken__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 16);
+	char byte;
+
+	tcp_ready();
+	for (int i = 0; i < TAKEN_TIMES; i++) {
+		int fd = tcp_accept(listener);
+
+		SAME(recv(fd, &byte, 1, 0), 1);
+		tcp_close(fd);
+	}
+	tcp_close(listener);
+}
+
+static void reset_while_taken__client(struct tcp_end *end)
+{
+	char bytes[TAKEN];
+
+	tcp_fill(bytes, sizeof(bytes), 0);
+	/* None is closed before the end, so that each has memory of its own to wait for. */
+	for (int i = 0; i < TAKEN_TIMES; i++)
+		SAME(send(tcp_connect(end), bytes, sizeof(bytes), MSG_NOSIGNAL),
+		     TAKEN);
+}
+
 const struct tcp_case tcp_reset_cases[] = {
-	TCP_CASE(reset_by_linger),     TCP_CASE(reset_polled),
-	TCP_CASE(reset_after_data),    TCP_CASE(close_unread),
-	TCP_CASE(send_to_closed),      TCP_CASE(broken_pipe),
-	TCP_CASE(reset_while_sending), { 0 },
+	TCP_CASE(reset_by_linger),
+	TCP_CASE(reset_polled),
+	TCP_CASE(reset_after_data),
+	TCP_CASE(close_unread),
+	TCP_CASE(send_to_closed),
+	TCP_CASE(broken_pipe),
+	TCP_CASE(reset_while_sending),
+	TCP_CASE(reset_while_taken),
+	{ 0 },
 };
