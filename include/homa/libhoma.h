@@ -279,11 +279,13 @@ const char *homa_via_reason(struct homa *h);
 int homa_bind(struct homa *h, uint16_t port);
 
 /**
- * homa_getsockname() - our address: IP, and the Homa port (bound or
- * automatic) in the port field. With "udp", homa_udp_port() gives the
- * encapsulation port.
+ * homa_getsockname() - the local address and Homa port of a handle
+ * @addr: receives the IP address and, in its port field in network byte order, the Homa port,
+ *	bound or automatic.
+ * Errors: -EINVAL.
  */
 int homa_getsockname(struct homa *h, struct sockaddr_storage *addr);
+/** homa_udp_port() - the UDP port of encapsulated packets, host byte order; 0 if there is none. */
 uint16_t homa_udp_port(struct homa *h);
 
 /**
@@ -298,15 +300,20 @@ uint16_t homa_udp_port(struct homa *h);
  */
 int homa_parse_address(const char *text, struct sockaddr_storage *addr);
 
-/** homa_format_address() - the reverse; returns @text. */
+/**
+ * homa_format_address() - write an address as text, as homa_parse_address() reads it
+ * @text: room for @size bytes; 80 are enough for any address. A longer text is cut.
+ * Returns @text.
+ */
 char *homa_format_address(const struct sockaddr_storage *addr, char *text,
 			  size_t size);
 
 /**
  * homa_request() - send a request; returns before the response
- * @dest: server address, AF_INET or AF_INET6; 0.0.0.0 and :: mean this host.
- * @buf: @length bytes; may be reused as soon as the call returns (later with
- *	HOMA_BORROW).
+ * @dest: server address, AF_INET or AF_INET6; 0.0.0.0 and :: mean this host. Its structure
+ *	has @destlen bytes.
+ * @buf: the message, of @length bytes, 1 .. HOMA_MAX_MESSAGE; may be reused as soon as the call
+ *	returns (later with HOMA_BORROW). homa_requestv() takes @iovcnt pieces instead.
  * @cookie: returned with the response or failure.
  * @flags: 0 or HOMA_PRIVATE | HOMA_BORROW | HOMA_NONBLOCK.
  * @id: receives the RPC's id (may be NULL): the one in the packets, which the
@@ -422,6 +429,8 @@ int homa_free(struct homa *h, void *buf);
 /**
  * homa_reply() - answer a request
  * @request: what homa_receive() gave; may already be released.
+ * @buf: the response, of @length bytes, 1 .. HOMA_MAX_MESSAGE; may be reused as soon as the
+ *	call returns. homa_replyv() takes @iovcnt pieces instead.
  * Returns 0 also when the client is gone meanwhile.
  * Errors: -EINVAL (not a request, length 0, replied already), -EMSGSIZE, -ENOBUFS.
  */
@@ -474,8 +483,9 @@ int homa_alive(struct homa *h, const struct homa_message *request);
 
 /**
  * homa_receive() - take the next message
+ * @msg: receives the message; the caller's memory, of any content.
  * @flags: HOMA_RECV_*.
- * @timeout_ms: -1 waits for ever.
+ * @timeout_ms: how long to wait, in ms; 0 only looks, -1 waits for ever.
  * Returns 0 with @msg filled (a failed RPC too: kind HOMA_ERROR), or
  * -EAGAIN (nothing within the time), -ESHUTDOWN (handle closing), -EINTR.
  * The message's buffers belong to the caller until homa_release().
@@ -506,14 +516,22 @@ int homa_receive_ns(struct homa *h, struct homa_message *msg,
 int homa_receive_batch(struct homa *h, struct homa_message *msgs,
 		       unsigned int n, unsigned int flags, int timeout_ms);
 
-/** homa_receive_id() - homa_receive() for one RPC, private or shared. -ENOENT: no such RPC. */
+/**
+ * homa_receive_id() - homa_receive() for one RPC of this handle, private or shared
+ * @id: what homa_request() gave.
+ * Errors: as homa_receive(), and -ENOENT (there is no such RPC, or it was received already).
+ */
 int homa_receive_id(struct homa *h, struct homa_message *msg, uint64_t id,
 		    int timeout_ms);
 
 /** homa_release() - give a message's buffers back; harmless if done twice. */
 void homa_release(struct homa *h, struct homa_message *msg);
 
-/** homa_copy() - copy a message's bytes out; returns how many were copied. */
+/**
+ * homa_copy() - copy a message's bytes out
+ * @buf: room for @size bytes.
+ * Returns how many bytes were copied: the smaller of @msg->length and @size.
+ */
 size_t homa_copy(const struct homa_message *msg, void *buf, size_t size);
 
 /**
@@ -558,11 +576,15 @@ int homa_ticket_reject(struct homa *h, const struct homa_ticket *ticket,
 int homa_ticket_alive(struct homa *h, const struct homa_ticket *ticket);
 
 /**
- * homa_call() - request and wait for its response
- * The server is told how long, as by homa_request_within(), and by homa_abort() when the time
- * is over.
- * Returns 0 with the response in @msg, or the failure as negative errno
- * (also what the RPC failed with).
+ * homa_call() - send a request and wait for its response
+ * @timeout_ms: how long to wait, in ms; -1 waits for ever.
+ *
+ * The server is told that time, as by homa_request_within(), and when it is over the request is
+ * aborted, as by homa_abort(). The other parameters are those of homa_request().
+ *
+ * Returns 0 with the response in @msg, which is to be released. Errors: as homa_request(),
+ * -ETIMEDOUT (also when the time is over), -EINTR, and what the RPC failed with (see
+ * homa_message.error).
  */
 int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	      const void *buf, size_t length, struct homa_message *msg,
@@ -571,23 +593,29 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 /**
  * homa_abort() - end our outstanding requests
  * @id: an RPC, or 0 for all of them.
- * @error: 0: they vanish; else a positive errno with which they fail.
- * Errors: -EINVAL (no such RPC).
+ * @error: 0: they end without a message; else a positive errno, 1 .. 4095, with which they fail.
+ * Errors: -EINVAL (no such RPC, or @error out of range).
  */
 int homa_abort(struct homa *h, uint64_t id, int error);
 
 /**
- * homa_fd() - a descriptor for poll, select and epoll: readable when
- * homa_receive() would return a shared RPC at once. Do not read it.
+ * homa_fd() - a descriptor for poll, select and epoll: readable when homa_receive() would
+ * return an RPC that is not private at once. Do not read it or close it; homa_close() does.
+ *
+ * Returns the descriptor, the same one each time, or a negative errno such as -EMFILE.
  */
 int homa_fd(struct homa *h);
 
-/** homa_poll() - let the protocol run once; for programs that never block. */
+/**
+ * homa_poll() - let the protocol run once; for programs that never block
+ * Returns 0. Errors: -ESHUTDOWN, and -ECONNABORTED as homa_request().
+ */
 int homa_poll(struct homa *h);
 
 /**
- * homa_metrics() - visit every counter
- * @visit: called with its name, one line of description and value.
+ * homa_metrics() - visit every counter of the handle's host
+ * @visit: called once for each counter, with @arg, the counter's name, a line of description
+ *	and its value. The texts are valid during the call.
  */
 void homa_metrics(struct homa *h,
 		  void (*visit)(void *arg, const char *name,

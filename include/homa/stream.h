@@ -52,8 +52,13 @@ int homa_streams_takes(struct homa_streams *ctx, const struct sockaddr *remote,
 
 /** homa_stream_connect() - begin a connection
  * @local: NULL, or the local address of the connection, with port 0.
+ * @remote: the peer's address and port, AF_INET or AF_INET6.
+ * @length: bytes of @remote, and of @local.
+ * @out: receives the stream.
  * It does not wait until the connection is open. The stream becomes ready for
- * HOMA_STREAM_OUT when it is, and for HOMA_STREAM_ERROR when it has failed. */
+ * HOMA_STREAM_OUT when it is, and for HOMA_STREAM_ERROR when it has failed.
+ * Errors: -EINVAL, -EAFNOSUPPORT (an address), -ENOBUFS (too many connections are being opened),
+ * -ENOMEM, -ECONNRESET (homad has ended). */
 int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 			const struct sockaddr *remote, socklen_t length,
 			struct homa_stream **out);
@@ -63,13 +68,16 @@ int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
  *	proves that the caller may have the port. homad keeps it, too, so that
  *	nobody else gets the port while the listener takes connections.
  * @backlog: the number of connections that may wait for homa_stream_accept().
+ * @out: receives the listener.
  * Errors: -EPERM (no rule of homad gives the program this port; it may listen with the
  * kernel's socket), -EADDRINUSE (another listener of homad has the port). */
 int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,
 		       struct homa_stream **out);
 
 /** homa_stream_accept() - take a connection that has come to @listener
- * Errors: -EAGAIN (none has come). */
+ * @out: receives the stream, which has the listener's options.
+ * Errors: -EAGAIN (none has come), -EINVAL (not a listener, or it was shut down), -ECONNRESET
+ * (homad has ended). */
 int homa_stream_accept(struct homa_stream *listener, struct homa_stream **out);
 
 /** homa_stream_close() - free the stream; homad still sends what was written. */
@@ -80,7 +88,7 @@ void homa_stream_abort(struct homa_stream *stream);
 
 /** homa_stream_shutdown() - say that no more will be written; homad sends what was written,
  *  then the end. A listener takes no more connections, and homa_stream_accept() gives
- *  -EINVAL. */
+ *  -EINVAL. Errors: -ENOTCONN (it is not open yet), or the error with which the stream failed. */
 int homa_stream_shutdown(struct homa_stream *stream);
 
 /** homa_stream_ready() - what the stream is ready for now: a sum of HOMA_STREAM_IN and so on.
@@ -123,7 +131,8 @@ enum {
 	HOMA_STREAM_RESET =
 		8, /* if the program ends, homad resets it: SO_LINGER with 0 s */
 };
-/** homa_stream_options() - set the options in @options, and clear all others. */
+/** homa_stream_options() - set the options in @options, and clear all others.
+ *  Errors: -EINVAL (a bit that is no option), -ECONNRESET (homad has ended). */
 int homa_stream_options(struct homa_stream *stream, unsigned int options);
 
 /* How long a stream waits for a peer that is silent; each is what the socket option is. */
@@ -159,6 +168,8 @@ struct homa_stream_facts {
 	uint32_t mss, rtt_us, cwnd, retransmits;
 	uint32_t unread, unsent;
 };
+/** homa_stream_facts() - fill in @facts, as far as its @size says.
+ *  Errors: -EINVAL (no @size), -ENOTCONN (it is not open yet). */
 int homa_stream_facts(struct homa_stream *stream,
 		      struct homa_stream_facts *facts);
 
@@ -168,7 +179,8 @@ void *homa_stream_user(const struct homa_stream *stream);
 
 /** homa_streams_poll() - write the streams about which there is news to @news, at most @max
  * Each stream is there once. Several threads may call it; each piece of news goes to one of
- * them. Returns how many streams. */
+ * them. Returns how many streams. Errors: -EINVAL (@max below 0), -ECONNRESET (homad has ended and
+ * there is no more news). */
 int homa_streams_poll(struct homa_streams *ctx, struct homa_stream **news,
 		      int max);
 
@@ -180,7 +192,7 @@ int homa_streams_fd(struct homa_streams *ctx);
  * Returns 1, or 0 if there is news already and the program must not sleep. */
 int homa_streams_arm(struct homa_streams *ctx);
 
-/** homa_streams_wait() - wait for news, at most @timeout_ns; -1 waits for ever
+/** homa_streams_wait() - wait for news, at most @timeout_ns nanoseconds; -1 waits for ever
  * Returns 1 if there is news and 0 if the time is over. Errors: -EINTR, -ECONNRESET (homad has
  * ended, and all streams have failed). */
 int homa_streams_wait(struct homa_streams *ctx, int64_t timeout_ns);
