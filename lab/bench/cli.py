@@ -135,7 +135,7 @@ def kernel(
     ),
     seconds: float = SECONDS,
     offloads: str = typer.Option(
-        "", help="Of the interfaces: default, gro or off.", show_default=False
+        "", help="Offloads of the interfaces: default, gro, off or off-gro.", show_default=False
     ),
     cases: str = typer.Option(
         "", help="profile: which cases, e.g. tcp_1,homa_poll_16.", show_default=False
@@ -146,7 +146,7 @@ def kernel(
     module: Optional[Path] = typer.Option(
         None, help="This homa.ko instead of a new build.", show_default=False
     ),
-    no_module: bool = typer.Option(False, "--no-module", help="Only TCP."),
+    no_module: bool = typer.Option(False, "--no-module", help="Only TCP and UDP."),
     json_file: Optional[Path] = JSON,
 ) -> None:
     """The kernel's module beside TCP in a small virtual machine.

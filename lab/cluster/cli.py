@@ -34,13 +34,13 @@ def up(
     priorities: int = typer.Option(8, help="Strict priorities of a port, 1 to 8."),
     buffer: str = typer.Option(
         "",
-        help="Bytes that a port holds (48kb).  [default: 8 bandwidth-delay products]",
+        help="Buffer of a port, such as 48kb.  [default: 8 bandwidth-delay products]",
         show_default=False,
     ),  # fmt: skip
     mtu: int = typer.Option(1500, help="Longest packet of every link, in bytes."),
-    loss: float = typer.Option(0.0, help="Percent of the packets that each port loses by chance."),
+    loss: float = typer.Option(0.0, help="Percent of the packets that each port drops at random."),
     ecn: str = typer.Option(
-        "", help="Mark packets that find so many bytes queued.", show_default=False
+        "", help="Mark packets that find this many bytes queued.", show_default=False
     ),
 ) -> None:
     """Make a network that stays: hosts in namespaces around a switch with strict priorities."""

@@ -42,28 +42,28 @@ def run(
     ),
     link: str = typer.Option(arguments.LINK, help="Rate that every link stands for."),
     dilate: float = typer.Option(
-        0.0, help="How much slower links are; 0: so that processors are not the limit."
+        0.0, help="Factor by which links are slower; 0: so that processors are not the limit."
     ),
-    mtu: int = typer.Option(arguments.MTU, help="Of all links."),
-    buffer: str = typer.Option(arguments.BUFFER, help="Bytes that a port holds."),
-    workloads: str = typer.Option("", help="Of the experiment's, like w4,w5.", show_default=False),
+    mtu: int = typer.Option(arguments.MTU, help="MTU of all links, in bytes."),
+    buffer: str = typer.Option(arguments.BUFFER, help="Bytes of a port's buffer."),
+    workloads: str = typer.Option("", help="Only these workloads, like w4,w5.", show_default=False),
     transports: str = typer.Option(
         "",
-        help="homa, tcp (a stream per peer), tcp-pool; coexist: homa, homa-flat (1 priority), "
+        help="homa, tcp (32 streams per peer), tcp-pool; coexist: homa, homa-flat (1 priority), "
         "homa-shared (homad carries RPCs and streams), tcp; incast: homa, homa-free (no incast "
         "control), tcp; failures, sustained: homa, tcp.",
         show_default=False,
     ),
     rpc: str = typer.Option(
         "",
-        help="coexist: loads of RPCs, like 10,30; failures: one; sustained: on the wire.",
+        help="Load of RPCs in percent; coexist: a list, like 10,30; sustained: with headers.",
         show_default=False,
     ),
     streams: str = typer.Option(
-        "", help="coexist: loads of streams, like 10,40.", show_default=False
+        "", help="coexist: loads of streams in percent, like 10,40.", show_default=False
     ),
     senders: str = typer.Option(
-        "", help="incast: how many answer at once, like 1,8,64.", show_default=False
+        "", help="incast: numbers of hosts that answer at once, like 1,8,64.", show_default=False
     ),
     faults: str = typer.Option(
         "", help="failures: none, kill, flap, buffer; all unless said.", show_default=False
@@ -72,14 +72,14 @@ def run(
         arguments.VIA, help="Who runs Homa: the program, or a homad (service)."
     ),
     messages: int = typer.Option(
-        arguments.MESSAGES, help="How many a run measures; a tenth needs 1,000."
+        arguments.MESSAGES, help="RPCs that a run measures; each tenth needs 1,000."
     ),
     longest: float = typer.Option(arguments.LONGEST_S, help="Most seconds that a run measures."),
-    seed: int = typer.Option(1, help="Of the arrivals, the same for all."),
+    seed: int = typer.Option(1, help="Seed of the arrivals, the same for all transports."),
     keep: Optional[Path] = typer.Option(
         None,
         help="Folder in which runs that count are kept; the same command goes on there.  "
-        "[default: of the build; none with --quick]",
+        "[default: one in the build folder; none with --quick]",
         show_default=False,
     ),  # fmt: skip
     json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
