@@ -281,7 +281,8 @@ int homa_bind(struct homa *h, uint16_t port);
 /**
  * homa_getsockname() - the local address and Homa port of a handle
  * @addr: receives the IP address and, in its port field in network byte order, the Homa port,
- *	bound or automatic.
+ *	bound or automatic; with "udp" also the encapsulation port, as homa_parse_address() keeps
+ *	it, so that the address can be given to a client.
  * Errors: -EINVAL.
  */
 int homa_getsockname(struct homa *h, struct sockaddr_storage *addr);
@@ -334,8 +335,8 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest,
 
 /**
  * homa_request_within() - homa_request() that tells the server how long the client waits
- * @within_ns: the caller will not want the response after so many nanoseconds from now,
- *	0 or more; -1: it waits for ever, and nothing is told.
+ * @within_ns: for how long the caller wants the response, in ns from now, 0 or more; -1: it
+ *	waits for ever, and nothing is told.
  *
  * The server's application sees it by homa_time_left() and may leave work undone that
  * nobody waits for. Nothing else follows: the RPC does not end by itself when the time is
