@@ -13,7 +13,7 @@ int main(int argc, char **argv)
 	int i;
 
 	if (argc < 2 || homa_parse_address(argv[1], &server)) {
-		fprintf(stderr, "usage: echo_client ADDRESS:PORT [TEXT]\n");
+		fprintf(stderr, "usage: echo-client ADDRESS:PORT [TEXT]\n");
 		return 1;
 	}
 	if (homa_open(&h, NULL)) {
