@@ -2,20 +2,14 @@
 /**
  * libhoma: remote procedure calls over the Homa transport.
  *
- * A program opens a handle, sends requests to servers and receives their
- * responses; a server binds a port, receives requests and replies. Messages
- * are 1 .. HOMA_MAX_MESSAGE bytes, each is delivered whole or not at all, in
- * no order relative to other messages, and a request is executed at most once.
+ * A program opens a handle, sends requests to servers and receives their responses; a server binds
+ * a port, receives requests and replies. Messages have 1 .. HOMA_MAX_MESSAGE bytes; each is
+ * delivered whole or not at all, in no order relative to others, and a request is executed at most
+ * once. Several threads may use one handle at once; a child after fork() has to open its own.
  *
- * One handle may be used by several threads at once. A handle is not usable
- * in the child after fork(); open a new one there.
- *
- * Errors: every function that returns int gives 0 (or a count) on success and
- * a negative errno on failure; homa_error() then has one sentence on what was
- * wrong and how to mend it. Nothing is ever printed.
- *
- * Which host runs the protocol is chosen by homa_open() (see struct
- * homa_options.via) and does not change how a program is written.
+ * Errors: every function that returns int gives 0 (or a count) on success and a negative errno on
+ * failure; homa_error() then says in a sentence what was wrong and how to mend it. Nothing is
+ * printed. homa_open() chooses which host runs the protocol (struct homa_options.via).
  */
 #ifndef HOMA_LIBHOMA_H
 #define HOMA_LIBHOMA_H
@@ -54,38 +48,31 @@ struct homa;
 
 /**
  * struct homa_options - how to open a handle; all zero is a good default
- * @size: sizeof(struct homa_options), so that a library that is older or newer
- *	than this header knows which fields there are. 0: those up to @config,
- *	which is all of them at present. Fields that the library does not know must
- *	be 0, else homa_open() gives -E2BIG.
- * @via: which host to use: NULL or "auto" (the environment variable HOMA_VIA if
- *	set, else the best that works here), "kernel" (Homa sockets of the kernel's
- *	module), "service" (homad, through the socket $HOMA_SERVICE_SOCKET or
- *	/run/homa/homad.sock), "afxdp", "message" (a NIC of docs/hardware.md, never
- *	chosen by "auto"), "udp". A forced host that cannot run is an error, never a
- *	silent change. "auto" takes "kernel" if the module is loaded, else "service"
- *	if homad can be attached to. It takes neither if @interface, @address,
- *	@udp_port, @link_mbps or @config is given, here or in the environment: under
- *	"kernel" and "service" these five have no effect.
- * @interface: network interface for "afxdp" and "message"; NULL: $HOMA_INTERFACE, else the
- *	one that has @address. "auto" tries "afxdp" only if one of these names
- *	a network device, and otherwise uses "udp".
+ * @size: sizeof(struct homa_options), so that a library that is older or newer than this header
+ *	knows which fields there are. 0: those up to @config, which is all of them at present.
+ *	Fields that the library does not know must be 0, else homa_open() gives -E2BIG.
+ * @via: which host to use: NULL or "auto" (the environment variable HOMA_VIA if set, else the best
+ *	that works here), "kernel" (Homa sockets of the kernel's module), "service" (homad, through
+ *	the socket $HOMA_SERVICE_SOCKET or /run/homa/homad.sock), "afxdp", "message" (a NIC of
+ *	docs/hardware.md, never chosen by "auto"), "udp". A forced host that cannot run is an error,
+ *	never a silent change. "auto" takes "kernel" if the module is loaded, else "service" if
+ *	homad can be attached to. It takes neither if @interface, @address, @udp_port, @link_mbps or
+ *	@config is given, here or in the environment: under "kernel" and "service" these five have
+ *	no effect.
+ * @interface: network interface for "afxdp" and "message"; NULL: $HOMA_INTERFACE, else the one that
+ *	has @address. "auto" tries "afxdp" only if one of these names a device, else "udp".
  * @address: local address (numeric IPv4 or IPv6); NULL: any ("udp"), or the
  *	interface's first address ("afxdp"), or $HOMA_ADDRESS.
- * @udp_port: encapsulation port to use with "udp"; 0: 54321 if free, else any
- *	free one.
- * @link_mbps: link rate in Mbit/s used for pacing and for RTTbytes; 0:
- *	$HOMA_LINK_MBPS if set, else what the device says; if it says nothing,
- *	output is not paced.
+ * @udp_port: encapsulation port to use with "udp"; 0: 54321 if free, else any free one.
+ * @link_mbps: link rate in Mbit/s used for pacing and for RTTbytes; 0: $HOMA_LINK_MBPS if set, else
+ *	what the device says; if it says nothing, output is not paced.
  * @rcvbuf: bytes of receive buffer, a multiple of 64 KiB; 0 means 32 MiB, and
  *	under "service" as many as homad gives.
- * @spin_us: how long a receive polls before it blocks, in microseconds; 0:
- *	50; -1: never blocks while a call is waiting (lowest latency, uses a
- *	whole core).
+ * @spin_us: how long a receive polls before it blocks, in microseconds; 0: 50; -1: never blocks
+ *	while a call is waiting (lowest latency, uses a whole core).
  * @flags: HOMA_OPEN_* below.
- * @config: NULL or a string of protocol settings "name=value,name=value"
- *	(docs/protocol.md lists them), applied after those of $HOMA_CONFIG; for
- *	experiments. RPCs fail after timeout_us=500000 of silence unless set.
+ * @config: NULL or protocol settings "name=value,name=value" (docs/protocol.md), applied after
+ *	those of $HOMA_CONFIG; for experiments. timeout_us is 500000 unless set.
  */
 struct homa_options {
 	size_t size;
@@ -103,12 +90,11 @@ struct homa_options {
 /** Do not run a progress thread: the program calls receive or homa_poll often. */
 #define HOMA_OPEN_NO_THREAD 0x1u
 /**
- * homa_bind() shares the port with other handles of the same user that were opened with
- * this flag, up to 64, in this process or in others: workers that serve one port. Each
- * request goes to the handle that has the fewest requests which it has not answered
- * (or rejected or discarded), so a worker that is busy or stands still gets no more
- * than its share. When one is closed or its process ends, its requests end as those of
- * a server that ends, and the others have the port.
+ * homa_bind() shares the port with other handles of the same user that were opened with this flag,
+ * up to 64, in this process or in others: workers that serve one port. Each request goes to the
+ * handle that has the fewest requests which it has not answered (or rejected or discarded), so a
+ * worker that is busy or stands still gets no more than its share. When one is closed or its
+ * process ends, its requests end as those of a server that ends, and the others have the port.
  *
  * With "service" only; the other hosts cannot, and homa_open() gives -EOPNOTSUPP.
  */
@@ -132,9 +118,8 @@ enum homa_kind {
 /**
  * struct homa_message - a message (or failure) taken by homa_receive()
  * @kind: see enum homa_kind.
- * @error: 0, or the negative errno the RPC ended with (-ETIMEDOUT,
- *	-ENOTCONN, -EHOSTUNREACH, -ECONNRESET: homad ended, what homa_abort()
- *	was given, or what the server gave to homa_reject()).
+ * @error: 0, or the negative errno the RPC ended with (-ETIMEDOUT, -ENOTCONN, -EHOSTUNREACH,
+ *	-ECONNRESET: homad ended, what homa_abort() or the server's homa_reject() was given).
  * @id: the RPC's id; with @peer what homa_reply() needs.
  * @cookie: what homa_request() was given, in responses and errors. In a request the library
  *	keeps here what homa_time_left() needs.
@@ -143,10 +128,9 @@ enum homa_kind {
  *	(zero copy); valid until homa_release().
  * @peer: who sent it.
  *
- * The structure may be copied, and a request's copy answered when the original
- * is gone; only one of the copies is released. struct homa_ticket is shorter,
- * for a request that is to be answered later. It has no size field, because the library fills
- * it: within a major version its size stays, and what a later library adds is in @priv.
+ * The structure may be copied, and a request's copy answered when the original is gone; only one of
+ * the copies is released. For a request that is answered later struct homa_ticket is shorter. It
+ * has no size field: within a major version its size stays, and additions are in @priv.
  */
 struct homa_message {
 	enum homa_kind kind;
@@ -168,18 +152,16 @@ struct homa_message {
 /** homa_request() flags. */
 #define HOMA_PRIVATE 0x1u /* only homa_receive_id() returns this RPC */
 /**
- * Do not copy the message: the caller leaves it valid and unchanged until the
- * response or failure was received, or homa_abort() or homa_close() returned.
- * Saves one of two copies of a long request. Only a hint: messages in several
- * pieces, and hosts that must copy, copy.
+ * Do not copy the message: the caller leaves it valid and unchanged until the response or failure
+ * was received, or homa_abort() or homa_close() returned. Saves one of two copies of a long
+ * request. Only a hint: messages in several pieces, and hosts that must copy, copy.
  */
 #define HOMA_BORROW 0x2u
 /**
- * Do not wait: where homa_request() would wait for room to send, or for homad to
- * say whether there is a way to the server, give -EAGAIN or send without asking.
- * After -EAGAIN nothing was sent and nothing is kept; homa_wait_send(), and for epoll
- * homa_send_fd(), say when to try again. A server that cannot be reached is then told by
- * the RPC's failure.
+ * Do not wait: where homa_request() would wait for room to send, or for homad to say whether there
+ * is a way to the server, give -EAGAIN or send without asking. After -EAGAIN nothing was sent and
+ * nothing is kept; homa_wait_send(), and for epoll homa_send_fd(), say when to try again. A server
+ * that cannot be reached is then told by the RPC's failure.
  */
 #define HOMA_NONBLOCK 0x4u
 
@@ -188,12 +170,11 @@ struct homa_message {
  * @out: receives the handle.
  * @options: NULL or options; copied.
  *
- * Errors: -EINVAL (a bad option), -E2BIG (an option that this library is too old
- * to know), -EPERM or -EACCES (needs root or
- * CAP_NET_ADMIN, or homad's rules forbid it), -ENODEV (no such interface),
- * -ECONNREFUSED (homad is not running), -EOPNOTSUPP (that host is not available
- * here, "kernel": its module is not loaded; or it cannot do what a flag asks for),
- * -ENOMEM. homa_open_error() tells more.
+ * Errors: -EINVAL (a bad option), -E2BIG (an option that this library is too old to know), -EPERM
+ * or -EACCES (needs root or CAP_NET_ADMIN, or homad's rules forbid it), -ENODEV (no such
+ * interface), -ECONNREFUSED (homad is not running), -EOPNOTSUPP (that host is not available here,
+ * "kernel": its module is not loaded; or it cannot do what a flag asks for), -ENOMEM.
+ * homa_open_error() tells more.
  */
 int homa_open(struct homa **out, const struct homa_options *options);
 
@@ -290,13 +271,11 @@ int homa_getsockname(struct homa *h, struct sockaddr_storage *addr);
 uint16_t homa_udp_port(struct homa *h);
 
 /**
- * homa_parse_address() - "10.0.0.1:4000", "[fd00::1]:4000", with an optional
+ * homa_parse_address() - "10.0.0.1:4000", "[fd00::1]:4000", "[fe80::1%eth0]:4000", or with an
  * encapsulation port "10.0.0.1:4000/40001"
- * An encapsulation port other than 54321 is kept inside the address and stays
- * with it when the structure is copied: in sin_zero ("HE", then the port in
- * network order) or in sin6_flowinfo (htonl(0xE0000000 | port)). Addresses in
- * homa_message.peer carry it likewise, so a peer once heard of can be written to.
- * A zone may follow a link-local address: "[fe80::1%eth0]:4000".
+ * An encapsulation port other than 54321 is kept inside the address and stays with it when the
+ * structure is copied: in sin_zero ("HE", then the port in network order) or in sin6_flowinfo
+ * (htonl(0xE0000000 | port)). Addresses in homa_message.peer carry it likewise.
  * Errors: -EINVAL; homa_open_error() has the sentence.
  */
 int homa_parse_address(const char *text, struct sockaddr_storage *addr);
@@ -319,12 +298,11 @@ char *homa_format_address(const struct sockaddr_storage *addr, char *text,
  * @flags: 0 or HOMA_PRIVATE | HOMA_BORROW | HOMA_NONBLOCK.
  * @id: receives the RPC's id (may be NULL): the one in the packets, which the
  *	server sees with its lowest bit changed; under "kernel" libhoma's own.
- * Errors: -EINVAL (length 0, address family), -EMSGSIZE (too long),
- * -EHOSTUNREACH (no route), -ENOBUFS (too many RPCs, or too many bytes on their
- * way under "kernel" and "service"), -EPROTONOSUPPORT (under "kernel": the address
- * names a UDP port), -EAGAIN (HOMA_NONBLOCK), -ECONNREFUSED (homad is away; the
- * handle attaches again by itself), -ECONNABORTED (homad ended the attachment for
- * good), -ESHUTDOWN.
+ * Errors: -EINVAL (length 0, address family), -EMSGSIZE (too long), -EHOSTUNREACH (no route),
+ * -ENOBUFS (too many RPCs, or too many bytes on their way under "kernel" and "service"),
+ * -EPROTONOSUPPORT (under "kernel": the address names a UDP port), -EAGAIN (HOMA_NONBLOCK),
+ * -ECONNREFUSED (homad is away; the handle attaches again by itself), -ECONNABORTED (homad ended
+ * the attachment for good), -ESHUTDOWN.
  */
 int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 		 const void *buf, size_t length, uint64_t cookie,
@@ -338,10 +316,9 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest,
  * @within_ns: for how long the caller wants the response, in ns from now, 0 or more; -1: it
  *	waits for ever, and nothing is told.
  *
- * The server's application sees it by homa_time_left() and may leave work undone that
- * nobody waits for. Nothing else follows: the RPC does not end by itself when the time is
- * over, and who stops waiting says homa_abort(), which the server hears, too. homa_call() does
- * both with its time-out.
+ * The server's application sees it by homa_time_left() and may leave work undone that nobody waits
+ * for. Nothing else follows: the RPC does not end by itself when the time is over, and who stops
+ * waiting says homa_abort(), which the server hears, too. homa_call() does both with its time-out.
  *
  * It is a hint. Nothing is told under "kernel", nor by a homad that is older than this call;
  * and a server whose Homa is the existing Linux module, or older than this, does not see it.
@@ -357,13 +334,12 @@ int homa_request_within(struct homa *h, const struct sockaddr *dest,
  * homa_time_left() - how much longer the client of a request waits, as it said
  * @request: what homa_receive() gave, or a copy; may already be released.
  *
- * Returns nanoseconds; 0 or less if the time is over; INT64_MAX if the client did not say.
- * It is the client's word about itself, and worth that: a server may use it to choose what to
- * do for this client, or to do nothing, and for nothing else. The way of the request through
- * the network is not counted, and the number is rounded by a 1024th, both in the client's
- * favour: where clocks run alike, nothing is over here that is not over there. A request whose
- * time is over is still to be answered, or to be given to homa_reject() or homa_discard().
- * Costs no system call.
+ * Returns nanoseconds; 0 or less if the time is over; INT64_MAX if the client did not say. It is
+ * the client's word about itself, and worth that: a server may use it to choose what to do for this
+ * client, or to do nothing, and for nothing else. The way of the request through the network is not
+ * counted, and the number is rounded by a 1024th, both in the client's favour: where clocks run
+ * alike, nothing is over here that is not over there. A request whose time is over is still to be
+ * answered, or to be given to homa_reject() or homa_discard(). Costs no system call.
  */
 int64_t homa_time_left(const struct homa_message *request);
 
@@ -386,15 +362,14 @@ int homa_wait_send(struct homa *h, size_t length, int timeout_ms);
  * homa_send_fd() - a descriptor for poll, select and epoll: readable when a request that
  * gave -EAGAIN with HOMA_NONBLOCK is worth another try
  *
- * It is readable at first and not for a while after such an -EAGAIN. Add it to what the
- * program waits for then, and take it away when the request was accepted: it stays
- * readable as long as there may be room. Others may take the room first; the further try
- * says. Under "service" homad tells when there is room again. It cannot if it is older
- * than this library, or if a long request finds no memory although none is in use, and
- * not to each of several threads of a handle that find no room; then the descriptor is
- * readable after some time, 20 to 500 microseconds, whether there is room or not.
- * More memory for long requests is had by homa_wait_send() with a time, not by this.
- * Under "kernel" it says that the socket can be written; in process always, as a request
+ * It is readable at first and not for a while after such an -EAGAIN. Add it to what the program
+ * waits for then, and take it away when the request was accepted: it stays readable as long as
+ * there may be room. Others may take the room first; the further try says. Under "service" homad
+ * tells when there is room again. It cannot if it is older than this library, or if a long request
+ * finds no memory although none is in use, and not to each of several threads of a handle that find
+ * no room; then the descriptor is readable after some time, 20 to 500 microseconds, whether there
+ * is room or not. More memory for long requests is had by homa_wait_send() with a time, not by
+ * this. Under "kernel" it says that the socket can be written; in process always, as a request
  * never waits there. Do not read it or close it; homa_close() does.
  *
  * Returns the descriptor, the same one each time, or -EMFILE and the like.
@@ -449,14 +424,13 @@ int homa_replyv(struct homa *h, const struct homa_message *request,
  * @error: a positive errno, 1 .. HOMA_MAX_REJECT, with which the client's RPC fails
  *	(its HOMA_ERROR message has it as -@error).
  *
- * A server that answers some requests not at all calls this or homa_discard()
- * for them: every request that was received and not answered takes memory, and
- * with "service" there can be 4,096 of them unless homad's settings say so.
+ * A server that does not answer a request calls this or homa_discard(): every request that was
+ * received and not answered takes memory, and with "service" a handle can have 4,096 of them unless
+ * homad's quota.rpcs says otherwise.
  *
- * The client hears it at once if its Homa is ours too, of this version or a
- * newer one. To the existing Linux module and to older ones nothing is said:
- * there the RPC fails with -ETIMEDOUT after the client's own timeout. Either
- * way the request is not given to a server again.
+ * The client hears it at once if its Homa is ours too, of this version or a newer one. To the
+ * existing Linux module and to older ones nothing is said: there the RPC fails with -ETIMEDOUT
+ * after the client's own timeout. Either way the request is not given to a server again.
  *
  * Returns 0 also when the client is gone meanwhile.
  * Errors: -EINVAL (not a request, answered or rejected already, @error out of
@@ -469,15 +443,13 @@ int homa_reject(struct homa *h, const struct homa_message *request, int error);
 int homa_discard(struct homa *h, const struct homa_message *request);
 
 /**
- * homa_alive() - does the client of a request still wait for the answer?
- * For servers that work long and could stop. @request is what homa_receive()
- * gave, and may already be released.
+ * homa_alive() - does the client of a request still wait? For servers that work long
+ * @request: what homa_receive() gave; may already be released.
  *
- * Returns 1 if it waits, as far as this host knows; 0 if it gave up, aborted,
- * ended or was answered. A client that gives up says so in one packet, and
- * again when it is asked; one that vanished without a word is not noticed.
- * Costs a system call under "kernel" and a question to homad's slow path under
- * "service": not for every loop.
+ * Returns 1 if it waits, as far as this host knows; 0 if it gave up, aborted, ended or was
+ * answered. A client that gives up says so in one packet, and again when it is asked; one that
+ * vanished without a word is not noticed. Costs a system call under "kernel" and a question to
+ * homad's slow path under "service": not for every loop.
  * Errors: -EINVAL (not a request), -EOPNOTSUPP (as with homa_reject()), -ESHUTDOWN.
  */
 int homa_alive(struct homa *h, const struct homa_message *request);
@@ -506,13 +478,12 @@ int homa_receive_ns(struct homa *h, struct homa_message *msg,
  * @msgs: room for @n of them, at least 1; no more than 4,096 are taken at once.
  * @flags, @timeout_ms: as in homa_receive(), for the first of them.
  *
- * Waits for one message, and takes with it what else is there at that moment;
- * it never waits for the call to be full. In a program that handles many short
- * messages this costs less than a call for each. With several threads that
- * receive, a thread that asks for many leaves less to the others. Each message
- * is released for itself.
+ * Waits for one message, and takes with it what else is there at that moment; it never waits for
+ * the call to be full. In a program that handles many short messages this costs less than a call
+ * for each. With several threads that receive, a thread that asks for many leaves less to the
+ * others. Each message is released for itself.
  *
- * Returns how many messages are in @msgs, at least 1, or an error of homa_receive().
+ * Returns how many messages are in @msgs, at least 1. Errors: as homa_receive().
  */
 int homa_receive_batch(struct homa *h, struct homa_message *msgs,
 		       unsigned int n, unsigned int flags, int timeout_ms);
