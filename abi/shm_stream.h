@@ -347,7 +347,8 @@ struct homa_stream_rule {
  *	to send is HOMA_STREAM_FIRST behind it, and the next slot's twice that.
  * @rules: addresses and ports whose connections homad carries.
  * @armed: the application writes 1 when it is about to sleep; homad writes 0 when it wakes it.
- * @command: indices of the command ring, as in shm.h.
+ * @command: indices of the command ring, as in shm.h. homad raises its head when the answers that
+ *	it has at once, such as FAILED of a CONNECT without a way, are in the event ring.
  * @event: indices of the event ring, as in shm.h.
  */
 struct homa_stream_area {

@@ -94,16 +94,20 @@ static inline bool homa_name_same_ip(const struct sockaddr *a,
 		       &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
 }
 
-/** homa_name_is_loopback() - is it an address of the loopback device? */
+/** homa_name_is_loopback() - is it an address of the loopback device? One of IPv4 may be in the
+ *  form of IPv6. */
 static inline bool homa_name_is_loopback(const struct sockaddr *name)
 {
 	static const unsigned char loopback[16] = { [15] = 1 };
+	static const unsigned char mapped[13] = { [10] = 0xff, 0xff, 127 };
 
 	if (name->sa_family == AF_INET)
 		return *(const unsigned char *)&((const struct sockaddr_in *)name)
 				->sin_addr == 127;
 	return !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr,
-		       loopback, 16);
+		       loopback, 16) ||
+	       !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr, mapped,
+		       13);
 }
 
 /** homa_name_is_set() - has @name, as getsockname() told it, a port or an address? With

@@ -6,8 +6,8 @@
  *
  * A *context* (struct homa_streams) is an attachment to homad. Its functions may be called
  * by several threads; calls on one stream by one thread at a time for each direction.
- * Nothing here blocks but homa_streams_open(), homa_stream_listen() and
- * homa_streams_wait(). Functions return 0 or a count, or a negative errno.
+ * Nothing here blocks but homa_streams_open(), homa_stream_await_way(), homa_stream_listen()
+ * and homa_streams_wait(). Functions return 0 or a count, or a negative errno.
  */
 #ifndef HOMA_STREAM_H
 #define HOMA_STREAM_H
@@ -62,6 +62,13 @@ int homa_streams_takes(struct homa_streams *ctx, const struct sockaddr *remote,
 int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 			const struct sockaddr *remote, socklen_t length,
 			struct homa_stream **out);
+
+/** homa_stream_await_way() - wait until homad has found out whether it can open the connection
+ * Whether a device of homad's leads to the address is known before the peer has answered: when
+ * homad has looked at what it was asked, and perhaps has asked the kernel for a route. Returns 0
+ * if the connection is being opened, or is open; or why it has failed: -EOPNOTSUPP says that the
+ * program shall use a socket of the kernel. */
+int homa_stream_await_way(struct homa_stream *stream);
 
 /** homa_stream_listen() - have homad take the connections to a port
  * @fd: a kernel's TCP socket that is bound to the address and port and does not listen. It

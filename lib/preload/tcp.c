@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "homa_kernel_only.h"
 #include "internal.h"
 #include "preload_sock.h"
 #include "pl_signals.h"
@@ -154,29 +153,6 @@ void homa_pl_tcp_track(int fd, int family, int type)
 
 /* ---- connect ---- */
 
-/* Does a connection to @to stay in this host? Returns 1 if it does, 0 if not, and a negative errno
- * if the kernel shall do it. @from gets the address that the kernel would connect from. */
-static int is_this_host(const struct sockaddr *to, socklen_t len,
-			struct sockaddr_storage *from)
-{
-	struct sockaddr *name = (struct sockaddr *)from;
-	socklen_t size = sizeof(*from);
-	int fd = HOMA_PL_REAL(socket)(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC,
-				      0);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	rc = HOMA_PL_REAL(connect)(fd, to, len) ||
-	     HOMA_PL_REAL(getsockname)(fd, name, &size);
-	HOMA_PL_REAL(close)(fd);
-	if (rc)
-		return -EOPNOTSUPP;
-	/* The port is in the same place in both families. */
-	((struct sockaddr_in *)from)->sin_port = 0;
-	return homa_name_same_ip(to, name) || homa_name_is_loopback(to);
-}
-
 static bool is_open(struct homa_stream *stream)
 {
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
@@ -271,6 +247,29 @@ void homa_pl_tcp_await_begin(const struct homa_pl_tcp *tcp)
 	errno = error;
 }
 
+/* Ask homad for a connection. -EOPNOTSUPP: the kernel shall open it. A call that does not wait for
+ * the connection hears that here, as nobody could hand the socket over later. */
+static int ask_homad(struct homa_pl_sock *s, const struct sockaddr *local,
+		     const struct sockaddr *addr, socklen_t len,
+		     struct homa_stream **stream)
+{
+	int rc = homa_stream_connect_with(homa_pl_streams(), &s->tcp->patience,
+					  local, addr, len, stream);
+
+	if (rc || local || !(s->status & O_NONBLOCK) ||
+	    homa_pl_tcp_knows_way(addr))
+		return rc;
+	if (homa_stream_await_way(*stream) != -EOPNOTSUPP) {
+		homa_pl_tcp_note_way(addr);
+		return 0;
+	}
+	/* Who takes the news of it has the lock, too. */
+	homa_pl_tcp_lock();
+	homa_stream_abort(*stream);
+	homa_pl_tcp_unlock();
+	return -EOPNOTSUPP;
+}
+
 /* Connect by homad. @local: the address to connect from, if @addr is on this host; else NULL. */
 static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local,
 			    const struct sockaddr *addr, socklen_t len)
@@ -281,8 +280,7 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local
 
 	if (!begin_connect(tcp))
 		return -EALREADY;
-	rc = homa_stream_connect_with(homa_pl_streams(), &tcp->patience, local,
-				      addr, len, &stream);
+	rc = ask_homad(s, local, addr, len, &stream);
 	if (rc) {
 		end_begin(tcp);
 		return rc;
@@ -333,7 +331,7 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 	    addr->sa_family == s->family &&
 	    homa_streams_takes(ctx, addr, len) > 0 &&
 	    !homa_pl_tcp_connects_itself(s, fd, addr)) {
-		here = is_this_host(addr, len, &from);
+		here = homa_pl_tcp_is_this_host(addr, len, &from);
 		rc = here < 0 ? -EOPNOTSUPP :
 				connect_by_homad(s,
 						 here ? (struct sockaddr *)&from :

@@ -8,6 +8,7 @@
  *	tcp_io.c	reading and writing
  *	tcp_room.c	how many bytes are taken at once
  *	tcp_urgent.c	urgent bytes
+ *	tcp_way.c	addresses that homad reaches
  *	tcp_async.c	SIGIO and SIGURG
  *	tcp_options.c	options, names, TCP_INFO
  *	tcp_fork.c	sockets that are the kernel's when the process forks
@@ -264,6 +265,14 @@ void homa_pl_tcp_divide(void);
  *  one is asking homad for a connection. */
 void homa_pl_tcp_none_begins(void);
 
+/* ---- tcp_way.c ---- */
+
+/** homa_pl_tcp_knows_way() - is it known that homad has a way to the address @to, of IPv4 or IPv6?
+ */
+bool homa_pl_tcp_knows_way(const struct sockaddr *to);
+/** homa_pl_tcp_note_way() - note that it has. */
+void homa_pl_tcp_note_way(const struct sockaddr *to);
+
 /* ---- tcp_inherit.c ---- */
 
 /** homa_pl_tcp_inherit() - give @fd, a new socket of the kernel, the options of @listener, as if
@@ -281,6 +290,11 @@ bool homa_pl_tcp_is_bound(int fd);
  *  program has bound the socket, or wants of it what homad cannot do. */
 bool homa_pl_tcp_connects_itself(const struct homa_pl_sock *s, int fd,
 				 const struct sockaddr *addr);
+/** homa_pl_tcp_is_this_host() - does a connection to @to stay in this host? Returns 1 if it does, 0
+ *  if not, and a negative errno if the kernel shall do it. @from gets the address that the kernel
+ *  would connect from. */
+int homa_pl_tcp_is_this_host(const struct sockaddr *to, socklen_t len,
+			     struct sockaddr_storage *from);
 /** homa_pl_tcp_kernel_knows() - would the option make of the socket what homad does not know, as a
  *  password for its segments or the only device that they may take? */
 bool homa_pl_tcp_kernel_knows(int level, int name, const void *value,

@@ -60,6 +60,27 @@ bool homa_pl_tcp_connects_itself(const struct homa_pl_sock *s, int fd,
 	       homa_pl_tcp_in_place(fd) || (is_mapped(addr) && is_v6_only(fd));
 }
 
+int homa_pl_tcp_is_this_host(const struct sockaddr *to, socklen_t len,
+			     struct sockaddr_storage *from)
+{
+	struct sockaddr *name = (struct sockaddr *)from;
+	socklen_t size = sizeof(*from);
+	int fd = HOMA_PL_REAL(socket)(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC,
+				      0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = HOMA_PL_REAL(connect)(fd, to, len) ||
+	     HOMA_PL_REAL(getsockname)(fd, name, &size);
+	HOMA_PL_REAL(close)(fd);
+	if (rc)
+		return -EOPNOTSUPP;
+	/* The port is in the same place in both families. */
+	((struct sockaddr_in *)from)->sin_port = 0;
+	return homa_name_same_ip(to, name) || homa_name_is_loopback(to);
+}
+
 /* ---- options that only the kernel knows ---- */
 
 bool homa_pl_tcp_kernel_knows(int level, int name, const void *value,

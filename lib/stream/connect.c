@@ -76,6 +76,27 @@ int homa_stream_connect_with(struct homa_streams *ctx,
 	return 0;
 }
 
+int homa_stream_await_way(struct homa_stream *stream)
+{
+	struct homa_streams *ctx = stream->ctx;
+	u32 turns = 0, goal, head;
+	int rc;
+
+	homa_gate_lock(&ctx->submit);
+	goal = ctx->command_tail;
+	homa_gate_unlock(&ctx->submit);
+	for (;;) {
+		/* homad says why it cannot before it says that it has taken the command. */
+		head = __atomic_load_n(&ctx->area->command.head,
+				       __ATOMIC_ACQUIRE);
+		homa_streams_look(ctx);
+		rc = homa_stream_failure(stream);
+		if (rc || (s32)(goal - head) <= 0)
+			return rc;
+		homa_streams_pause(ctx, &turns);
+	}
+}
+
 int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 			const struct sockaddr *remote, socklen_t length,
 			struct homa_stream **out)

@@ -81,9 +81,9 @@ void homa_sv_connect_fail(struct homa_supervisor *sv, struct homa_sv_sock *s,
 		homa_sv_drop(sv, s);
 }
 
-static bool is_nonblocking(const struct homa_sv_sock *s)
+static bool is_nonblocking(int fd)
 {
-	int flags = fcntl(s->kernel, F_GETFL);
+	int flags = fcntl(fd, F_GETFL);
 
 	return flags >= 0 && (flags & O_NONBLOCK);
 }
@@ -91,7 +91,7 @@ static bool is_nonblocking(const struct homa_sv_sock *s)
 /* The first call that still waits gets the program's end, or all fail. */
 static void tell_open(struct homa_supervisor *sv, struct homa_sv_sock *s)
 {
-	bool nonblocking = is_nonblocking(s);
+	bool nonblocking = is_nonblocking(s->kernel);
 	struct homa_sv_call *call;
 	int rc = 0;
 
@@ -136,7 +136,7 @@ static void go_on(struct homa_supervisor *sv, struct homa_sv_call *call,
 {
 	int rc;
 
-	if (is_nonblocking(s) && !s->is_local) {
+	if (is_nonblocking(s->kernel) && !s->is_local) {
 		rc = s->end < 0 ?
 			     homa_sv_replace(sv, s, call, (int)call->args[0],
 					     s->kernel, true) :
@@ -157,6 +157,21 @@ static void go_on(struct homa_supervisor *sv, struct homa_sv_call *call,
 	if (homa_sv_keep_call(sv, s, call,
 			      homa_sv_timeout(s->kernel, SO_SNDTIMEO)))
 		homa_sv_answer(sv, call, -ENOMEM);
+}
+
+/* Ask homad for a connection of the socket @fd. -EOPNOTSUPP: the kernel shall open it. A call that
+ * does not wait for the connection hears that here, as nobody could hand the socket over later. */
+static int ask_homad(struct homa_supervisor *sv, int fd,
+		     const struct sockaddr *local, const struct sockaddr *addr,
+		     socklen_t len, struct homa_stream **stream)
+{
+	int rc = homa_stream_connect(sv->streams, local, addr, len, stream);
+
+	if (rc || local || !is_nonblocking(fd) ||
+	    homa_stream_await_way(*stream) != -EOPNOTSUPP)
+		return rc;
+	homa_stream_abort(*stream);
+	return -EOPNOTSUPP;
 }
 
 static void connect_first(struct homa_supervisor *sv, struct homa_sv_call *call,
@@ -180,9 +195,8 @@ static void connect_first(struct homa_supervisor *sv, struct homa_sv_call *call,
 	    IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)to)->sin6_addr) &&
 	    homa_sv_number(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0))
 		goto pass;
-	rc = homa_stream_connect(sv->streams,
-				 here ? (struct sockaddr *)&from : NULL, addr,
-				 len, &stream);
+	rc = ask_homad(sv, fd, here ? (struct sockaddr *)&from : NULL, addr,
+		       len, &stream);
 	if (rc == -EOPNOTSUPP)
 		goto pass;
 	s = rc ? NULL :

@@ -293,9 +293,9 @@ u32 fake_step(struct fake *f)
 
 		if (has_to_wait(f, &c))
 			break;
+		command(f, &c);
 		__atomic_store_n(&f->area->command.head, ++f->head,
 				 __ATOMIC_SEQ_CST);
-		command(f, &c);
 	}
 	pthread_mutex_unlock(&f->memory_lock);
 	return n;

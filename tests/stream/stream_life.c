@@ -88,6 +88,22 @@ static void connect__fails_and_is_news(void **state)
 	assert_int_equal(homa_streams_poll(ctx, news, 4), 0);
 }
 
+/* homad says at once if it cannot open a connection, and nothing if it can. */
+static void await_way__tells_what_homad_says(void **state)
+{
+	struct homa_stream *listener, *stream;
+	u16 port;
+
+	(void)state;
+	open_context();
+	port = listen_on(&listener);
+	fake_run(&f);
+	assert_int_equal(homa_stream_await_way(connect_to(9)), -ECONNREFUSED);
+	stream = connect_to(port);
+	assert_int_equal(homa_stream_await_way(stream), 0);
+	assert_int_equal(f.commands[HOMA_STREAM_CONNECT], 2);
+}
+
 static void connect__closed_before_it_opens(void **state)
 {
 	struct homa_stream *listener, *stream, *other;
@@ -522,6 +538,7 @@ int main(void)
 		T(open__refuses_what_cannot_be),
 		T(takes__what_rules_say),
 		T(connect__fails_and_is_news),
+		T(await_way__tells_what_homad_says),
 		T(connect__closed_before_it_opens),
 		T(connect__no_more_at_once_than_slots),
 		T(options__before_and_after),

@@ -310,6 +310,9 @@ const char *homad_stream_commands(struct homad_thread *t,
 		s->head--;
 		--*done;
 	}
+	/* Who waits until a command was taken finds the answers that there are. */
+	if (s->tail != s->told)
+		__atomic_store_n(&s->area->event.tail, s->tail, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->area->command.head, s->head, __ATOMIC_RELEASE);
 	/* A user who has nearly all ports pays for the search, not the others of his thread. */
 	*done += s->ports_looked / HOMAD_PORTS_PER_COMMAND;

@@ -115,8 +115,9 @@ static int find_way(struct homad_thread *t, const struct homad_streams *s,
 	if (nic_addr_no_host(&to))
 		return -ENETUNREACH;
 	rc = homad_dest(t, s->app->uid, &to, 1, &port);
+	/* Without UDP homad has no way where no device of its own leads, but the kernel has one. */
 	if (rc)
-		return rc;
+		return rc == -EPROTONOSUPPORT ? -EOPNOTSUPP : rc;
 	memset(pair, 0, sizeof(*pair));
 	memcpy(pair->remote, c->remote.ip, sizeof(pair->remote));
 	pair->remote_port = c->remote.port;
