@@ -74,7 +74,8 @@ int homa_stream_await_way(struct homa_stream *stream);
  * @fd: a kernel's TCP socket that is bound to the address and port and does not listen. It
  *	proves that the caller may have the port. homad keeps it, too, so that
  *	nobody else gets the port while the listener takes connections.
- * @backlog: the number of connections that may wait for homa_stream_accept().
+ * @backlog: the number of connections that may wait for homa_stream_accept(); if it is negative, as
+ *	many as homad lets wait.
  * @out: receives the listener.
  * Errors: -EPERM (no rule of homad gives the program this port; it may listen with the
  * kernel's socket), -EADDRINUSE (another listener of homad has the port). */

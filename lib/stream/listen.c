@@ -42,7 +42,8 @@ int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,
 		return -ENOMEM;
 	pthread_mutex_lock(&ctx->ctl);
 	count_listening(ctx, 1);
-	rc = homa_streams_ask_listen(ctx, fd, backlog > 0 ? (u32)backlog : 1,
+	/* As with the kernel a negative number is more than any, and homad takes what it can. */
+	rc = homa_streams_ask_listen(ctx, fd, backlog ? (u32)backlog : 1,
 				     &number);
 	if (rc == -ECONNRESET)
 		homa_streams_lose(ctx);

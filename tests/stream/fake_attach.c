@@ -95,7 +95,8 @@ static void streams(struct fake *f, struct homa_ctl_answer *a)
 	answer(f, a, fds, HOMA_STREAM_FDS);
 }
 
-static void listen_to(struct fake *f, struct homa_ctl_answer *a, int fd)
+static void listen_to(struct fake *f, const struct homa_ctl_request *r,
+		      struct homa_ctl_answer *a, int fd)
 {
 	struct sockaddr_in in;
 	socklen_t length = sizeof(in);
@@ -108,6 +109,7 @@ static void listen_to(struct fake *f, struct homa_ctl_answer *a, int fd)
 		;
 	must(i < FAKE_LISTENERS);
 	f->port[i] = ntohs(in.sin_port);
+	f->backlog = r->bytes;
 	a->total = i + 1;
 	if (f->late)
 		fake_incoming(f, a->total);
@@ -159,7 +161,7 @@ static bool question(struct fake *f)
 	else if (r.op == HOMA_CTL_STREAMS)
 		streams(f, &a);
 	else if (r.op == HOMA_CTL_STREAM_LISTEN)
-		listen_to(f, &a, fd);
+		listen_to(f, &r, &a, fd);
 	else if (r.op == HOMA_CTL_STREAM_JOIN)
 		join_none(f, &a);
 	else

@@ -32,7 +32,7 @@ struct fake_end {
  * @still: streams' bytes are not moved, as if the network stood still.
  * @late: answers to STREAM_LISTEN come after the listener's first connections; us.
  * @commands: so many came of each kind. @kicks: and so many kicks. @options: the last.
- * @patience: the last of each kind.
+ * @patience: the last of each kind. @backlog: of the last listener.
  * @memory_lock: held in each step.
  */
 struct fake {
@@ -42,6 +42,7 @@ struct fake {
 	u32 late;
 	u32 commands[16], kicks, options, attaches;
 	u32 patience[HOMA_STREAM_PATIENCES];
+	u64 backlog;
 
 	char path[100];
 	int listen_fd, conn, stop_fd, kick_fd, wake_fd;

@@ -104,6 +104,28 @@ static void await_way__tells_what_homad_says(void **state)
 	assert_int_equal(f.commands[HOMA_STREAM_CONNECT], 2);
 }
 
+static void listen__with_any_backlog(void **state)
+{
+	static const int backlogs[] = { 7, 0, -1 };
+	static const u32 told[] = { 7, 1, UINT32_MAX };
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct homa_stream *listener;
+	u32 i;
+
+	(void)state;
+	open_context();
+	for (i = 0; i < HOMA_ARRAY_SIZE(told); i++) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+		assert_int_equal(homa_stream_listen(ctx, fd, backlogs[i],
+						    &listener),
+				 0);
+		assert_int_equal(f.backlog, told[i]);
+		close(fd);
+	}
+}
+
 static void connect__closed_before_it_opens(void **state)
 {
 	struct homa_stream *listener, *stream, *other;
@@ -539,6 +561,7 @@ int main(void)
 		T(takes__what_rules_say),
 		T(connect__fails_and_is_news),
 		T(await_way__tells_what_homad_says),
+		T(listen__with_any_backlog),
 		T(connect__closed_before_it_opens),
 		T(connect__no_more_at_once_than_slots),
 		T(options__before_and_after),
