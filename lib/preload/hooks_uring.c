@@ -3,15 +3,12 @@
  * io_uring: the kernel serves its requests by itself, and knows nothing of what is homad's. So a
  * program whose TCP may be homad's hears that the kernel has no io_uring, and does without, as
  * programs that run on older kernels can. It is reached where the C library's syscall() makes
- * the call (libuv, Rust) and where liburing's functions are called; an instruction in the
- * program itself is not.
+ * the call (libuv, Rust; hooks_syscall.c) and where liburing's functions are called; an instruction
+ * in the program itself is not.
  */
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include "pl_signals.h"
 #include "real.h"
 #include "tcp.h"
@@ -26,8 +23,7 @@ int io_uring_queue_init_mem(unsigned int entries, struct io_uring *ring,
 			    struct io_uring_params *params, void *memory,
 			    size_t bytes);
 
-/* Is io_uring kept from the program? It is not if all of its TCP is the kernel's. */
-static bool denied(void)
+bool homa_pl_uring_denied(void)
 {
 	int before = errno;
 	bool has;
@@ -43,30 +39,10 @@ static bool denied(void)
 	return has;
 }
 
-/* Whatever the call is, it has at most six arguments; what the caller has not given is not
- * looked at. */
-HOMA_PL_HOOK long syscall(long number, ...)
-{
-	long arg[6];
-	va_list list;
-	int i;
-
-	if (number == SYS_io_uring_setup && denied()) {
-		errno = ENOSYS;
-		return -1;
-	}
-	va_start(list, number);
-	for (i = 0; i < 6; i++)
-		arg[i] = va_arg(list, long);
-	va_end(list);
-	return HOMA_PL_REAL(syscall)(number, arg[0], arg[1], arg[2], arg[3],
-				     arg[4], arg[5]);
-}
-
 HOMA_PL_HOOK int io_uring_setup(unsigned int entries,
 				struct io_uring_params *params)
 {
-	if (!homa_pl_real.io_uring_setup || denied())
+	if (!homa_pl_real.io_uring_setup || homa_pl_uring_denied())
 		return -ENOSYS;
 	return homa_pl_real.io_uring_setup(entries, params);
 }
@@ -74,7 +50,7 @@ HOMA_PL_HOOK int io_uring_setup(unsigned int entries,
 HOMA_PL_HOOK int io_uring_queue_init(unsigned int entries,
 				     struct io_uring *ring, unsigned int flags)
 {
-	if (!homa_pl_real.io_uring_queue_init || denied())
+	if (!homa_pl_real.io_uring_queue_init || homa_pl_uring_denied())
 		return -ENOSYS;
 	return homa_pl_real.io_uring_queue_init(entries, ring, flags);
 }
@@ -83,7 +59,7 @@ HOMA_PL_HOOK int io_uring_queue_init_params(unsigned int entries,
 					    struct io_uring *ring,
 					    struct io_uring_params *params)
 {
-	if (!homa_pl_real.io_uring_queue_init_params || denied())
+	if (!homa_pl_real.io_uring_queue_init_params || homa_pl_uring_denied())
 		return -ENOSYS;
 	return homa_pl_real.io_uring_queue_init_params(entries, ring, params);
 }
@@ -92,7 +68,7 @@ HOMA_PL_HOOK int io_uring_queue_init_mem(unsigned int n, struct io_uring *ring,
 					 struct io_uring_params *p, void *mem,
 					 size_t size)
 {
-	if (!homa_pl_real.io_uring_queue_init_mem || denied())
+	if (!homa_pl_real.io_uring_queue_init_mem || homa_pl_uring_denied())
 		return -ENOSYS;
 	return homa_pl_real.io_uring_queue_init_mem(n, ring, p, mem, size);
 }

@@ -325,6 +325,12 @@ void homa_pl_stdio_begin(void);
  *  has put another file there. */
 void homa_pl_stdio_replaced(int fd);
 
+/* ---- hooks_uring.c ---- */
+
+/** homa_pl_uring_denied() - is io_uring kept from the program? It is not if all of its TCP is the
+ *  kernel's. */
+bool homa_pl_uring_denied(void);
+
 /* ---- tcp_io.c ---- */
 
 /** homa_pl_tcp_read(), homa_pl_tcp_recv() - do what readv() and recvmsg() do. They differ if no

@@ -165,6 +165,24 @@ def test_node__that_would_use_io_uring(accelerated: tuple[Side, Side]) -> None:
     assert done.stdout == "echoed 100000\n"
 
 
+DESTROY = """
+const net = require('net');
+const [host, port] = process.argv.slice(1);
+const server = net.createServer(one => one.destroy()).listen(+port, host, () => {
+  const client = net.connect(+port, host);
+  client.on('close', () => { console.log('closed'); server.close(); }).on('error', () => {}).resume();
+});
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="there is no node")
+def test_node__that_destroys_a_connection(accelerated: tuple[Side, Side]) -> None:
+    """It closes descriptors by the number of the call."""
+    server = accelerated[0]
+    done = server.run(["timeout", "30", "node", "-e", DESTROY, server.v4, port()])
+    assert done.stdout == "closed\n"
+
+
 # Options that homad does not know: level, number and value, as Linux has them.
 KERNELS = {
     "mark": "1, 36, 1",

@@ -308,13 +308,29 @@ static void closes_unknown__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* close() by an instruction of the program's own, which nobody sees. */
+static long close_by_instruction(int fd)
+{
+#if defined(__x86_64__)
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(SYS_close), "D"(fd)
+			 : "rcx", "r11", "memory");
+	return result;
+#else
+	return syscall(SYS_close, fd);
+#endif
+}
+
 /* A program closes a connection by the system call itself, and its next socket has the number. */
 static void closed_unseen__server(struct tcp_end *end)
 {
 	int fd = tcp_accept_one(end);
 
 	tcp_greet(fd);
-	SAME(syscall(SYS_close, fd), 0);
+	SAME(close_by_instruction(fd), 0);
 	while (tcp_socket(end) != fd)
 		;
 	tcp_await(end);
@@ -325,6 +341,41 @@ static void closed_unseen__client(struct tcp_end *end)
 	int fd = tcp_connect(end);
 
 	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_tell(end);
+	tcp_close(fd);
+}
+
+/* Node closes so: by the number of the call. The peer hears of it, and the other calls are those of
+ * the same socket, too. */
+static void called_by_number__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), fd, other;
+	char byte;
+
+	tcp_ready();
+	fd = (int)MUST(syscall(SYS_accept4, listener, NULL, NULL, SOCK_CLOEXEC));
+	SAME(syscall(SYS_write, fd, "x", 1), 1);
+	SAME(syscall(SYS_read, fd, &byte, 1), 1);
+	SAME(byte, 'y');
+	other = (int)MUST(syscall(SYS_dup, fd));
+	SAME(syscall(SYS_close, fd), 0);
+	FAILS(syscall(SYS_close, fd), EBADF);
+	SAME(syscall(SYS_sendto, other, "z", 1, MSG_NOSIGNAL, NULL, 0), 1);
+	SAME(syscall(SYS_close, other), 0);
+	tcp_await(end);
+	tcp_close(listener);
+}
+
+static void called_by_number__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+	char byte;
+
+	SAME(recv(fd, &byte, 1, 0), 1);
+	SAME(send(fd, "y", 1, 0), 1);
+	SAME(recv(fd, &byte, 1, 0), 1);
+	SAME(byte, 'z');
 	tcp_expect_eof(fd);
 	tcp_tell(end);
 	tcp_close(fd);
@@ -364,10 +415,17 @@ static void stdio_replaced__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_descriptor_cases[] = {
-	TCP_CASE(dup_closed),	    TCP_CASE(dup_flags),
-	TCP_CASE(dup_over),	    TCP_CASE(dup_files),
-	TCP_CASE(numbers),	    TCP_CASE(other_families),
-	TCP_CASE(closes_rest),	    TCP_CASE(closes_unknown),
-	TCP_CASE(standard_streams), TCP_CASE(closed_unseen),
-	TCP_CASE(stdio_replaced),   { 0 },
+	TCP_CASE(dup_closed),
+	TCP_CASE(dup_flags),
+	TCP_CASE(dup_over),
+	TCP_CASE(dup_files),
+	TCP_CASE(numbers),
+	TCP_CASE(other_families),
+	TCP_CASE(closes_rest),
+	TCP_CASE(closes_unknown),
+	TCP_CASE(standard_streams),
+	TCP_CASE(closed_unseen),
+	TCP_CASE(called_by_number),
+	TCP_CASE(stdio_replaced),
+	{ 0 },
 };
