@@ -176,24 +176,47 @@ static void give_back(struct homa_pl_sock *s)
 	homa_pl_tcp_moved(s);
 }
 
-/* What connect() returns for a connection that is under way or over. */
+/* Wait until the connection is open or has failed, unless the socket is non-blocking. @under_way is
+ * returned if it is neither then. */
+static int await_open(struct homa_pl_sock *s, int under_way)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	int rc = -EAGAIN;
+
+	if (!(s->status & O_NONBLOCK))
+		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT,
+				      homa_pl_until(s->sndtimeo));
+	if (rc)
+		return rc == -EAGAIN ? under_way : rc;
+	tcp->connecting = false;
+	rc = homa_stream_error(tcp->stream);
+	tcp->open = !rc;
+	if (rc)
+		give_back(s);
+	return -rc;
+}
+
+/* What connect() returns for a connection that is under way or over; -EAGAIN if there is none, or a
+ * failed one whose error was told, or one that the kernel shall open. */
 static int connect_again(struct homa_pl_sock *s)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
-	int error;
+	int error, rc;
 
 	homa_pl_pump();
 	error = homa_stream_error(tcp->stream);
 	if (tcp->open && !tcp->connecting)
 		return -EISCONN;
 	if (error) {
-		bool told = tcp->error_told;
+		bool told = tcp->error_told || error == EOPNOTSUPP;
 
 		give_back(s);
 		return told ? -EAGAIN : -error;
 	}
-	if (!is_open(tcp->stream))
-		return -EALREADY;
+	if (!is_open(tcp->stream)) {
+		rc = await_open(s, -EALREADY);
+		return rc == -EOPNOTSUPP ? -EAGAIN : rc;
+	}
 	tcp->connecting = false;
 	tcp->open = true;
 	return 0;
@@ -296,17 +319,7 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local
 	if (rc)
 		return rc;
 	homa_pl_debug("connect() goes through homad");
-	if (s->status & O_NONBLOCK)
-		return -EINPROGRESS;
-	rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, homa_pl_until(s->sndtimeo));
-	if (rc)
-		return rc == -EAGAIN ? -EINPROGRESS : rc;
-	tcp->connecting = false;
-	rc = homa_stream_error(stream);
-	tcp->open = !rc;
-	if (rc)
-		give_back(s);
-	return -rc;
+	return await_open(s, -EINPROGRESS);
 }
 
 int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
@@ -324,7 +337,6 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 		return 0;
 	}
 	rc = s->tcp->stream ? connect_again(s) : -EAGAIN;
-	/* -EAGAIN means that there is no connection, or a failed one whose error was told. */
 	if (rc != -EAGAIN)
 		return rc;
 	if (ctx && addr && len >= sizeof(struct sockaddr_in) &&

@@ -419,6 +419,34 @@ static void connect_shut_down__client(struct tcp_end *end)
 	tcp_close(o.fd);
 }
 
+#define connect_again_waits__server echo__server
+
+/* connect() waits for a connection that is being opened already, if the socket may wait by now: so
+ * does one that is called again after a signal. */
+static void connect_again_waits__client(struct tcp_end *end)
+{
+	struct opening o = { .end = end, .fd = tcp_socket(end) };
+	pthread_t thread;
+
+	tcp_nonblocking(o.fd, true);
+	open_one(&o);
+	SAME(o.error, EINPROGRESS);
+	open_one(&o);
+	SAME(o.error, EALREADY);
+	tcp_nonblocking(o.fd, false);
+	o.thread = 0;
+	SAME(pthread_create(&thread, NULL, open_one, &o), 0);
+	while (!__atomic_load_n(&o.thread, __ATOMIC_RELAXED))
+		usleep(1000);
+	tcp_await_sleep(o.thread);
+	MUST(shutdown(o.fd, SHUT_WR));
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(o.error, ECONNRESET);
+	MUST(connect(o.fd, &end->address.any, end->length));
+	tcp_greet(o.fd);
+	tcp_close(o.fd);
+}
+
 /* The first device but the loopback one, and this host's link-local address there. */
 static void link_of(struct sockaddr_in6 *own)
 {
@@ -495,6 +523,7 @@ const struct tcp_case tcp_connect_cases[] = {
 	TCP_CASE(connect_from_address),
 	TCP_CASE(connect_v6_only),
 	TCP_CASE(connect_shut_down),
+	TCP_CASE(connect_again_waits),
 	TCP_CASE(connect_link_local),
 	TCP_CASE(names),
 	TCP_CASE(not_connected),
