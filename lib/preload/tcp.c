@@ -495,12 +495,15 @@ static int accept_from_homad(struct homa_pl_sock *s, struct sockaddr *addr,
 static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		      socklen_t *len, int flags)
 {
-	int rc = accept_from_homad(s, addr, len, flags);
+	int error = errno, rc = accept_from_homad(s, addr, len, flags);
 
-	if (rc != -EAGAIN)
-		return rc;
-	rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
-	return rc < 0 ? -errno : rc;
+	if (rc == -EAGAIN) {
+		rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
+		rc = rc < 0 ? -errno : rc;
+	}
+	/* The call goes on, or succeeds, unless it returns another one. */
+	errno = error;
+	return rc;
 }
 
 int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,

@@ -200,7 +200,7 @@ void homa_pl_on_fork(void (*call)(void));
 
 /**
  * homa_pl_sleep() - sleep until a descriptor is ready, homad has news, or it is @until
- * @fds: @n descriptors, with room for one more behind.
+ * @fds: @n descriptors, with room for one more behind. Entries that are none are taken out.
  * @until: a time of homa_pl_now() in ns; INT64_MAX: never.
  * @mask: as for ppoll(), or NULL.
  * Returns 1 if the caller shall look again, 0 at @until, -EINTR, or -HOMA_PL_RESTART. It is a

@@ -492,7 +492,8 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 	struct homa_pl_set *set = s->set;
 	unsigned int ran = homa_pl_signals.ran;
 	struct ours ours = { .nudged = false };
-	int n;
+	/* Events that have come go before a signal, and leave no error behind. */
+	int error = errno, n;
 
 	pthread_cleanup_push(is_cancelled, &sleep);
 	n = homa_pl_wait_in_set(epfd, events, max, until, mask);
@@ -505,6 +506,7 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 	/* The signal may have come before the kernel was called. */
 	if (!n && homa_pl_signals.ran != ran)
 		n = -EINTR;
+	errno = error;
 	return n;
 }
 

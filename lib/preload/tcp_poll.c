@@ -161,6 +161,8 @@ static int poll_in(struct pollfd *fds, nfds_t n, int64_t until,
 	const struct timespec now = { 0, 0 };
 	struct round r = { fds, n };
 	struct homa_pl_waits waits = { any_ready, any_told, &r };
+	/* Signals that only the mask lets in run their handlers, also if nobody waits. */
+	bool slept = !mask;
 	int rc, ended = 0;
 
 	for (;;) {
@@ -170,9 +172,10 @@ static int poll_in(struct pollfd *fds, nfds_t n, int64_t until,
 		if (rc < 0)
 			return -errno;
 		rc = merge(fds, n, kernel);
-		if (rc || ended || until <= homa_pl_now())
+		if (rc || ended || (slept && until <= homa_pl_now()))
 			return rc ? rc : ended;
 		rc = homa_pl_sleep(kernel, n, until, mask, &waits);
+		slept |= rc <= 0;
 		/* A signal always ends poll(), but what has come is returned before EINTR. */
 		ended = rc == -HOMA_PL_RESTART ? -EINTR : rc < 0 ? rc : 0;
 	}
@@ -242,6 +245,37 @@ static nfds_t from_sets(int n, const fd_set *reads, const fd_set *writes,
 	return count;
 }
 
+/* What select() says of sets. poll() tells more: an end of what is neither read nor written. */
+#define READABLE (POLLIN | POLLHUP | POLLERR)
+#define WRITABLE (POLLOUT | POLLERR)
+
+static bool is_wanted(int fd, int got, const fd_set *reads,
+		      const fd_set *writes, const fd_set *excepts)
+{
+	return (got & POLLNVAL) || (in(fd, reads) && (got & READABLE)) ||
+	       (in(fd, writes) && (got & WRITABLE)) ||
+	       (in(fd, excepts) && (got & POLLPRI));
+}
+
+/* Is there something that select() tells? Descriptors of which only something else was told, which
+ * would stay so, are not asked again: their numbers are inverted. */
+static bool any_wanted(struct pollfd *fds, nfds_t n, const fd_set *reads,
+		       const fd_set *writes, const fd_set *excepts)
+{
+	bool any = false;
+	nfds_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!fds[i].revents)
+			continue;
+		if (is_wanted(fds[i].fd, fds[i].revents, reads, writes, excepts))
+			any = true;
+		else
+			fds[i].fd = ~fds[i].fd;
+	}
+	return any;
+}
+
 static int keep_if_ready(int fd, fd_set *set, bool is_ready)
 {
 	if (!in(fd, set))
@@ -258,13 +292,13 @@ static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads,
 	nfds_t i;
 
 	for (i = 0; i < n; i++) {
-		int fd = fds[i].fd, got = fds[i].revents;
+		int fd = fds[i].fd < 0 ? ~fds[i].fd : fds[i].fd;
+		int got = fds[i].revents;
 
 		if (got & POLLNVAL)
 			return -EBADF;
-		count += keep_if_ready(fd, reads,
-				       got & (POLLIN | POLLHUP | POLLERR));
-		count += keep_if_ready(fd, writes, got & (POLLOUT | POLLERR));
+		count += keep_if_ready(fd, reads, got & READABLE);
+		count += keep_if_ready(fd, writes, got & WRITABLE);
 		count += keep_if_ready(fd, excepts, got & POLLPRI);
 	}
 	return count;
@@ -317,7 +351,9 @@ static int select_bits(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 		return -ENOMEM;
 	pthread_cleanup_push(free, fds);
 	count = from_sets(n, reads, writes, excepts, fds);
-	rc = homa_pl_tcp_poll(fds, count, until, mask);
+	do
+		rc = homa_pl_tcp_poll(fds, count, until, mask);
+	while (rc > 0 && !any_wanted(fds, count, reads, writes, excepts));
 	if (rc >= 0)
 		rc = to_sets(fds, count, reads, writes, excepts);
 	pthread_cleanup_pop(1);

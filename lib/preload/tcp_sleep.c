@@ -178,9 +178,10 @@ static void set_wait(int64_t until)
 
 /** struct own_sleep - a sleep that is none in a set of the program's */
 struct own_sleep {
-	/* @n descriptors of the program's, with room for one more; @any of them is open. */
+	/* @n descriptors of the program's, with room for one more. */
 	struct pollfd *fds;
 	nfds_t n;
+	/* The thread sleeps in ppoll(): there are some of them, or that is needed. */
 	bool any;
 	/* The mask as for ppoll(). */
 	const sigset_t *mask;
@@ -295,19 +296,32 @@ static void leave(const struct own_sleep *sleep)
 	homa_pl_tcp_unlock();
 }
 
+/* Take out what is no descriptor: the kernel takes no more entries than there may be descriptors,
+ * and gets one of ours, too. Returns how many are left. */
+static nfds_t without_gaps(struct pollfd *fds, nfds_t n)
+{
+	nfds_t i, left = 0;
+
+	for (i = 0; i < n; i++)
+		if (fds[i].fd >= 0)
+			fds[left++] = fds[i];
+	return left;
+}
+
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 		  const sigset_t *mask, const struct homa_pl_waits *waits)
 {
-	struct own_sleep sleep = { .fds = fds, .n = n, .mask = mask };
+	struct own_sleep sleep = { .fds = fds, .mask = mask };
 	unsigned int ran = homa_pl_signals.ran,
 		     ran_hard = homa_pl_signals.ran_hard;
-	int rc = homa_pl_sleeper_fd();
-	nfds_t i;
+	/* A call that goes on after a signal leaves no error behind. */
+	int error = errno, rc = homa_pl_sleeper_fd();
 
 	if (rc < 0)
 		return rc;
-	for (i = 0; i < n; i++)
-		sleep.any |= fds[i].fd >= 0;
+	sleep.n = without_gaps(fds, n);
+	/* Of a call that does not wait only ppoll() lets signals in. */
+	sleep.any = sleep.n || (mask && until <= homa_pl_now());
 	join(&sleep, waits);
 	do {
 		rc = 1;
@@ -318,6 +332,7 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 		rc = after_signals(rc > 0 ? 1 : rc, ran, ran_hard);
 	} while (sleep_on(&sleep, waits, rc));
 	leave(&sleep);
+	errno = error;
 	return rc;
 }
 

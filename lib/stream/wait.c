@@ -24,6 +24,7 @@
 static void quench(struct homa_streams *ctx)
 {
 	char bytes[64];
+	int error = errno;
 
 	if (ctx->armed && !__atomic_load_n(&ctx->area->armed, __ATOMIC_ACQUIRE)) {
 		ctx->armed = false;
@@ -31,6 +32,7 @@ static void quench(struct homa_streams *ctx)
 	}
 	if (ctx->signalled && read(ctx->event_fd, bytes, sizeof(bytes)) > 0)
 		ctx->signalled = false;
+	errno = error;
 }
 
 /* Ask homad to signal. Returns true if there was nothing to take after that. The caller has

@@ -39,6 +39,7 @@ static void *move(void *argument)
 	struct mover *m = argument;
 
 	m->thread = gettid();
+	errno = 0;
 	m->result = m->sends ? send(m->fd, m->bytes, m->wanted, m->flags) :
 			       recv(m->fd, m->bytes, m->wanted, m->flags);
 	m->error = errno;
@@ -176,6 +177,8 @@ static void receive_signalled__server(struct tcp_end *end)
 	SAME(m.error, EINTR);
 	receive_signalled(end, &m, 0, SA_RESTART);
 	SAME(m.result, 1000);
+	/* A call that succeeds leaves no error behind. */
+	SAME(m.error, 0);
 	EXPECT(tcp_filled(bytes, 1000, 400));
 	/* Bytes that were looked at are told of, and stay. */
 	tcp_tell(end);

@@ -2,6 +2,7 @@
 /*
  * Waiting by poll() and select(), with signals, too.
  */
+#include <sys/resource.h>
 #include <sys/select.h>
 #include "tcp_calls.h"
 
@@ -138,6 +139,87 @@ static void waits_with_signals__server(struct tcp_end *end)
 
 #define waits_with_signals__client ping__client
 
+/* A call that does not wait lets signals in, too. */
+static void looks_with_signals__server(struct tcp_end *end)
+{
+	const struct timespec now = { 0 };
+	int fd = tcp_accept_one(end);
+	struct pollfd entry = { .fd = fd, .events = POLLIN };
+	sigset_t without;
+	fd_set in;
+
+	block_signal(&without);
+	SAME(ppoll(&entry, 1, &now, NULL), 0);
+	SAME(signals, 0);
+	FAILS(ppoll(&entry, 1, &now, &without), EINTR);
+	SAME(signals, 1);
+	SAME(ppoll(&entry, 1, &now, &without), 0);
+	MUST(raise(SIGUSR1));
+	FD_ZERO(&in);
+	FD_SET(fd, &in);
+	FAILS(pselect(fd + 1, &in, NULL, NULL, &now, &without), EINTR);
+	SAME(signals, 2);
+	SAME(pselect(fd + 1, &in, NULL, NULL, &now, &without), 0);
+	/* What is ready goes before the signal. */
+	MUST(raise(SIGUSR1));
+	entry.events = POLLOUT;
+	SAME(ppoll(&entry, 1, &now, &without), 1);
+	SAME(signals, 2);
+	tcp_tell(end);
+	entry.events = POLLIN;
+	SAME(poll(&entry, 1, TCP_PATIENCE), 1);
+	tcp_receive(fd, 10, 0);
+	tcp_tell(end);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+#define looks_with_signals__client ping__client
+
+/* select() does not come back because of an end where nobody reads, and poll() takes as many
+ * entries as there may be descriptors. */
+static void waits_in_vain__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), ends[2], i, most;
+	struct timeval time = { .tv_usec = 50000 };
+	struct pollfd *entries;
+	struct rlimit limit;
+	fd_set bad;
+
+	MUST(getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = limit.rlim_cur < 1024 ? limit.rlim_cur : 1024;
+	MUST(setrlimit(RLIMIT_NOFILE, &limit));
+	most = (int)limit.rlim_cur;
+	entries = calloc((size_t)most, sizeof(*entries));
+	EXPECT(entries);
+	MUST(pipe(ends));
+	for (i = 0; i < most; i++)
+		entries[i].fd = -1;
+	entries[most - 1] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	entries[most - 2] = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+	SAME(poll(entries, (nfds_t)most, 10), 0);
+	tcp_tell(end);
+	SAME(poll(entries, (nfds_t)most, TCP_PATIENCE), 1);
+	SAME(entries[most - 1].revents, POLLIN);
+	free(entries);
+	tcp_receive(fd, 10, 0);
+	tcp_tell(end);
+	tcp_expect_eof(fd);
+	MUST(shutdown(fd, SHUT_WR));
+	EXPECT(tcp_poll(fd, 0) & POLLHUP);
+	FD_ZERO(&bad);
+	FD_SET(fd, &bad);
+	SAME(select(fd + 1, NULL, NULL, &bad, &time), 0);
+	EXPECT(!FD_ISSET(fd, &bad));
+	/* What is left of the time. */
+	SAME(time.tv_usec, 0);
+	FD_SET(fd, &bad);
+	SAME(select(fd + 1, &bad, NULL, NULL, NULL), 1);
+	tcp_close(fd);
+}
+
+#define waits_in_vain__client ping__client
+
 /* A signal ends recv(), accept() and poll() with EINTR, or not if the handler says SA_RESTART. */
 static void interrupted__server(struct tcp_end *end)
 {
@@ -218,5 +300,6 @@ static void writable_again__client(struct tcp_end *end)
 const struct tcp_case tcp_wait_cases[] = {
 	TCP_CASE(poll_events),	      TCP_CASE(select_events),
 	TCP_CASE(waits_with_signals), TCP_CASE(interrupted),
+	TCP_CASE(looks_with_signals), TCP_CASE(waits_in_vain),
 	TCP_CASE(writable_again),     { 0 },
 };
