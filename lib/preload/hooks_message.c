@@ -26,6 +26,8 @@ static bool is_kernels(struct homa_pl_sock *s)
 static int64_t tcp_send(struct homa_pl_sock *s, const struct msghdr *msg,
 			int flags)
 {
+	if (!msg)
+		return -EFAULT;
 	if (msg->msg_iovlen > IOV_MAX)
 		return -EMSGSIZE;
 	return homa_pl_tcp_write(s, msg->msg_iov, (int)msg->msg_iovlen, flags);
@@ -35,6 +37,8 @@ static int64_t tcp_receive(struct homa_pl_sock *s, struct msghdr *msg, int flags
 {
 	int64_t rc;
 
+	if (!msg)
+		return -EFAULT;
 	if (msg->msg_iovlen > IOV_MAX)
 		return -EMSGSIZE;
 	rc = homa_pl_tcp_recv(s, msg->msg_iov, (int)msg->msg_iovlen, flags);

@@ -24,17 +24,25 @@ static bool may_wait(const struct homa_pl_sock *s, int flags)
 	return !(flags & MSG_DONTWAIT) && !(s->status & O_NONBLOCK);
 }
 
-/* Are these more bytes than a call can return as a count? */
-static bool too_much(const struct iovec *iov, int n)
+/* What the kernel says of pieces that cannot be: -EINVAL if there are too many, or more bytes than
+ * a call can return as a count; -EFAULT if one is nowhere; else 0. */
+static int check(const struct iovec *iov, int n)
 {
 	size_t bytes = 0;
+	bool nowhere = false;
 	int i;
 
-	for (i = 0; i < n; i++)
+	if (n < 0 || n > IOV_MAX)
+		return -EINVAL;
+	if (n && !iov)
+		return -EFAULT;
+	for (i = 0; i < n; i++) {
 		if (iov[i].iov_len > SSIZE_MAX ||
 		    (bytes += iov[i].iov_len) > SSIZE_MAX)
-			return true;
-	return false;
+			return -EINVAL;
+		nowhere |= !iov[i].iov_base && iov[i].iov_len;
+	}
+	return nowhere ? -EFAULT : 0;
 }
 
 static size_t total(const struct iovec *iov, int n)
@@ -237,8 +245,11 @@ static ssize_t tell_once(struct homa_pl_sock *s, ssize_t rc, ssize_t again)
 static int refuses(const struct homa_pl_sock *s, const struct iovec *iov, int n,
 		   int flags)
 {
-	if (n < 0 || n > IOV_MAX || too_much(iov, n))
-		return -EINVAL;
+	int rc = check(iov, n);
+
+	/* What is thrown away needs no place. */
+	if (rc && (rc != -EFAULT || !iov || !(flags & MSG_TRUNC)))
+		return rc;
 	if (s->tcp->listens)
 		return -ENOTCONN;
 	/* The queue of errors is always empty, as homad tells of errors in another way. */
@@ -361,8 +372,9 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 	size_t wanted;
 	ssize_t rc;
 
-	if (n < 0 || n > IOV_MAX || too_much(iov, n))
-		return -EINVAL;
+	rc = check(iov, n);
+	if (rc)
+		return rc;
 	if (tcp->listens)
 		return broken_pipe(flags);
 	homa_pl_tcp_fetch(s);
@@ -384,7 +396,7 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 ssize_t homa_pl_tcp_writev(struct homa_pl_sock *s, const struct iovec *iov,
 			   int n, int flags)
 {
-	if (n >= 0 && n <= IOV_MAX && !too_much(iov, n) && !total(iov, n))
+	if (!check(iov, n) && !total(iov, n))
 		return 0;
 	return homa_pl_tcp_write(s, iov, n, flags);
 }

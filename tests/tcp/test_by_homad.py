@@ -38,7 +38,14 @@ CASES = [
         r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
     )
 ] + [
+    "accept_timeout",
+    "called_by_number",
+    "connect_again_waits",
     "interrupted",
+    "looks_with_signals",
+    "no_address",
+    "receive_signalled",
+    "waits_in_vain",
     "exec_cat",
     "exec_inherits",
     "send_connection",

@@ -230,10 +230,54 @@ static void bad_address__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* No address at all gives EFAULT, too. */
+static void no_address__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), waiting = 0;
+	/* The compiler need not know. */
+	void *volatile nowhere = NULL;
+	struct iovec iov = { .iov_len = 10 };
+	struct msghdr message = { .msg_iovlen = 1 };
+
+	while (waiting < 10)
+		MUST(ioctl(fd, FIONREAD, &waiting));
+	FAILS(recv(fd, nowhere, 10, 0), EFAULT);
+	FAILS(read(fd, nowhere, 10), EFAULT);
+	FAILS(readv(fd, &iov, 1), EFAULT);
+	FAILS(recvmsg(fd, nowhere, 0), EFAULT);
+	FAILS(recvmsg(fd, &message, 0), EFAULT);
+	tcp_receive(fd, 10, 0);
+	tcp_close(fd);
+}
+
+static void no_address__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+	void *volatile nowhere = NULL;
+	struct iovec iov = { .iov_len = 10 };
+	struct msghdr message = { .msg_iovlen = 1 };
+
+	FAILS(send(fd, nowhere, 10, MSG_NOSIGNAL), EFAULT);
+	FAILS(write(fd, nowhere, 10), EFAULT);
+	FAILS(writev(fd, &iov, 1), EFAULT);
+	FAILS(sendmsg(fd, nowhere, 0), EFAULT);
+	FAILS(sendmsg(fd, &message, 0), EFAULT);
+	SAME(send(fd, nowhere, 0, 0), 0);
+	tcp_send(fd, 10, 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_flag_cases[] = {
-	TCP_CASE(peek),	       TCP_CASE(waitall),
-	TCP_CASE(dontwait),    TCP_CASE(trunc),
-	TCP_CASE(measured),    TCP_CASE(more),
-	TCP_CASE(no_length),   TCP_CASE(bad_address),
-	TCP_CASE(error_queue), { 0 },
+	TCP_CASE(peek),
+	TCP_CASE(waitall),
+	TCP_CASE(dontwait),
+	TCP_CASE(trunc),
+	TCP_CASE(measured),
+	TCP_CASE(more),
+	TCP_CASE(no_length),
+	TCP_CASE(bad_address),
+	TCP_CASE(error_queue),
+	TCP_CASE(no_address),
+	{ 0 },
 };
