@@ -17,6 +17,11 @@
  *
  * Buffers that others refer to need care. A shared one is not touched, a cloned
  * one does not become the head of a chain, for its clones would become one too.
+ *
+ * Who wants to see more of a buffer than its first packet has - pedit, or a BPF
+ * program by bpf_skb_pull_data() - has bytes of the second one moved to the first one's
+ * end, where they would be taken for bytes of its message. They are given back. If
+ * there is no second one left the chain is dropped.
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
@@ -39,7 +44,8 @@ static bool homak_gro_local(const struct sk_buff *skb)
 {
 	struct net *net = dev_net(skb->dev);
 
-	if (skb->protocol == htons(ETH_P_IP))
+	/* In a tunnel skb->protocol is that of the outer header. */
+	if (ip_hdr(skb)->version == 4)
 		return __ip_dev_find(net, ip_hdr(skb)->daddr, false);
 	return ipv6_chk_addr(net, &ipv6_hdr(skb)->daddr, NULL, 0);
 }
@@ -121,17 +127,45 @@ static int homak_gro_complete(struct sk_buff *skb, int offset)
 
 /* ---- apart again, here ---- */
 
+/* Returns how many bytes of the second packet of the batch @skb are at the end of the first one, or
+ * an error: nobody knows any more where packets begin. */
+static int homak_gro_moved(const struct sk_buff *skb)
+{
+	const struct skb_shared_info *shinfo = skb_shinfo(skb);
+	const struct sk_buff *member = shinfo->frag_list;
+	/* Each packet began with its transport header. */
+	int moved = member ? -skb_transport_offset(member) : 0;
+	u32 n = 1, len = 0;
+
+	for (; member; member = member->next) {
+		if (member != shinfo->frag_list && skb_transport_offset(member))
+			return -EINVAL;
+		len += member->len;
+		n++;
+	}
+	/* Who changes headers may set the number to 0, as one that has to be found out. */
+	if (shinfo->gso_segs != n && (shinfo->gso_segs || moved))
+		return -EINVAL;
+	/* The bytes are behind all others, so these are in the linear part, too. */
+	return moved && skb->data_len != len ? -EINVAL : moved;
+}
+
 struct sk_buff *homak_gro_split(struct sk_buff *skb)
 {
 	struct skb_shared_info *shinfo = skb_shinfo(skb);
 	struct sk_buff *list = NULL, **end = &list, *member, *next;
 	bool cloned = skb_cloned(skb);
+	int moved, back;
 	u32 len = 0;
 
 	/* IP's reassembly also leaves a frag_list, but that is one packet. */
 	if (!skb_is_gso(skb) || !(shinfo->gso_type & SKB_GSO_FRAGLIST))
 		return NULL;
-	for (member = shinfo->frag_list; member; member = next) {
+	moved = homak_gro_moved(skb);
+	if (unlikely(moved < 0))
+		return ERR_PTR(moved);
+	back = moved;
+	for (member = shinfo->frag_list; member; member = next, back = 0) {
 		next = member->next;
 		len += member->len;
 		skb->truesize -= member->truesize;
@@ -146,6 +180,8 @@ struct sk_buff *homak_gro_split(struct sk_buff *skb)
 		if (!member)
 			/* without memory the packet is lost, like any packet may be */
 			continue;
+		if (unlikely(back))
+			__skb_push(member, (u32)back);
 		member->next = NULL;
 		member->dev = skb->dev;
 		member->skb_iif = skb->skb_iif;
@@ -160,6 +196,8 @@ struct sk_buff *homak_gro_split(struct sk_buff *skb)
 	/* These fields are this clone's own, and the list stays with the others. */
 	skb->len -= len;
 	skb->data_len -= len;
+	if (unlikely(moved))
+		__skb_trim(skb, skb->len - (u32)moved);
 	if (!cloned) {
 		shinfo->frag_list = NULL;
 		skb_gso_reset(skb);
@@ -196,11 +234,18 @@ static struct sk_buff *homak_offload_segment(struct sk_buff *skb,
 					     netdev_features_t features)
 {
 	struct sk_buff *segs;
+	int moved;
 
 	if (!skb_has_frag_list(skb) ||
 	    !(skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST))
 		return homak_gso_segment(skb, features);
+	moved = homak_gro_moved(skb);
+	if (unlikely(moved < 0))
+		return ERR_PTR(moved);
 	segs = skb_segment_list(skb, features, skb_mac_header_len(skb));
+	/* The second packet has them again, for it begins with its IP header. */
+	if (unlikely(moved) && !IS_ERR(segs))
+		__skb_trim(segs, segs->len - (u32)moved);
 	if (!IS_ERR(segs) && homak_gro_headers(segs)) {
 		kfree_skb_list_reason(segs, SKB_DROP_REASON_NOMEM);
 		return ERR_PTR(-ENOMEM);

@@ -416,7 +416,9 @@ static struct sk_buff *homak_gso_interleaved(struct sk_buff *skb,
 	u32 size = skb_shinfo(skb)->gso_size;
 	struct sk_buff *segs, *one;
 
-	if (size <= HOMAK_GSO_OFFSET)
+	/* Its receiver would not take the buffer either. */
+	if (size <= HOMAK_GSO_OFFSET ||
+	    DIV_ROUND_UP(skb->len - HOMAK_GSO_HDR, size) > HOMAK_GSO_MOST)
 		return ERR_PTR(-EINVAL);
 	/* The device cuts it; only the number of segments was in doubt. */
 	if (skb_gso_ok(skb, features | NETIF_F_GSO_ROBUST)) {

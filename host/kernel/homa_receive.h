@@ -15,6 +15,9 @@
  * machine; segmentation clears it.
  */
 #define HOMAK_DOFF_ONE_PIECE 0x01
+/* The most segments of a buffer, whatever a guest says of its frame: 64 KB on a path with an MTU of
+ * 330. */
+#define HOMAK_GSO_MOST 256u
 
 /** homak_gso_segment() - cuts @skb into packets; it is in any of our forms, and skb->data is at
  *  the Homa header; gso.c */
@@ -51,7 +54,7 @@ int homak_gro_init(void);
 void homak_gro_exit(void);
 /** homak_gro_split() - take the batch @skb apart: it becomes its own first packet, the
  *  others are returned as a list (skb->next), each as if IP had delivered it
- *  alone. NULL: there are no others. */
+ *  alone. NULL: there are no others; an ERR_PTR: nobody knows where they begin. */
 struct sk_buff *homak_gro_split(struct sk_buff *skb);
 #else
 static inline int homak_gro_init(void)

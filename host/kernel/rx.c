@@ -31,8 +31,6 @@
 #define HOMAK_RX_TURN 2
 /* bytes of a DATA header without the segment header */
 #define HOMAK_RX_GSO_HDR (HOMA_DATA_HDR - 4)
-/* The most segments of a buffer that was never segmented: 64 KB on a path with an MTU of 330. */
-#define HOMAK_RX_GSO_MOST 256u
 
 /* struct homak_rx_slot - one packet on its way through the engine */
 struct homak_rx_slot {
@@ -155,7 +153,7 @@ static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 	in->seg_size = size;
 	in->segments = DIV_ROUND_UP(skb->len - HOMAK_RX_GSO_HDR, size);
 	/* A guest could say that its frame is thousands of tiny ones. */
-	return in->segments <= HOMAK_RX_GSO_MOST;
+	return in->segments <= HOMAK_GSO_MOST;
 }
 
 /* Makes a packet of the next segment of in->skb; false: there is no memory, or it cannot be
@@ -546,6 +544,10 @@ static noinline void homak_rx_several(struct homak_net *hnet,
 	if (skb_has_frag_list(skb)) {
 		in.batch = skb;
 		in.more = homak_gro_split(skb);
+		if (IS_ERR(in.more)) {
+			kfree_skb_reason(skb, SKB_DROP_REASON_SKB_GSO_SEG);
+			return;
+		}
 	}
 	do {
 		cpu = homak_rx_enter(hnet, dev, &hdev, ends, in.skb, in.more);

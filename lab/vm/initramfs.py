@@ -29,7 +29,7 @@ STARTERS = ("timeout", "env", "nice", "nohup", "setsid", "taskset", "xargs", "ch
 MODULES = (
     *("virtio_pci", "virtio_net", "virtio_blk", "veth", "dummy", "tun", "bridge", "8021q"),
     *("sch_netem", "sch_tbf", "sch_prio", "sch_htb", "sch_fq", "sch_fq_codel", "sch_ingress"),
-    *("cls_u32", "cls_matchall", "act_mirred", "act_gact", "act_skbedit"),
+    *("cls_u32", "cls_matchall", "act_mirred", "act_gact", "act_skbedit", "act_pedit"),
     *("udp_tunnel", "ip6_udp_tunnel", "vxlan", "sch_multiq", "inet_diag", "tcp_diag", "udp_diag"),
 )
 INIT = Path(__file__).with_name("init.sh")

@@ -223,6 +223,11 @@ static void gso_made_up(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
 	skb_shinfo(skb)->gso_size = GSO_OFFSET;
 	KUNIT_EXPECT_TRUE(test, gso_refused(skb));
+	/* Hundreds of segments of a byte each. */
+	skb = gso_make(HOMAK_GSO_INTERLEAVED, 3 * SEG);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
+	skb_shinfo(skb)->gso_size = GSO_OFFSET + 1;
+	KUNIT_EXPECT_TRUE(test, gso_refused(skb));
 
 	/* A header without the rest, and one of another kind. */
 	skb = gso_make(HOMAK_GSO_ONE_PIECE, 3 * SEG);
@@ -267,13 +272,85 @@ static void gso_clones(struct kunit *test)
 	gso_of_a_clone(test, NETIF_F_SG);
 }
 
-static struct kunit_case gso_cases[] = { KUNIT_CASE(gso_one_piece),
-					 KUNIT_CASE(gso_quick),
-					 KUNIT_CASE(gso_charge),
-					 KUNIT_CASE(gso_interleaved),
-					 KUNIT_CASE(gso_made_up),
-					 KUNIT_CASE(gso_clones),
-					 {} };
+/* Makes a packet of @length times @byte as GRO keeps it: data is at the Homa header. */
+static struct sk_buff *gso_packet(u32 length, u8 byte)
+{
+	struct sk_buff *skb = alloc_skb(IP_LEN + length, GFP_KERNEL);
+
+	if (!skb)
+		return NULL;
+	skb_reset_network_header(skb);
+	memset(skb_put(skb, IP_LEN), 0x45, IP_LEN);
+	__skb_pull(skb, IP_LEN);
+	skb_reset_transport_header(skb);
+	memset(skb_put(skb, length), byte, length);
+	return skb;
+}
+
+static bool gso_is_packet(struct sk_buff *skb, u32 length, u8 byte)
+{
+	return skb && skb->len == length && skb_headlen(skb) == length &&
+	       !memchr_inv(skb->data, byte, length);
+}
+
+/* Makes a batch of GRO's, of 60, 100 and 200 bytes. */
+static struct sk_buff *gso_batch(void)
+{
+	struct sk_buff *skb = gso_packet(60, 'a'), *two = gso_packet(100, 'b'),
+		       *three = gso_packet(200, 'c');
+
+	if (!skb || !two || !three) {
+		kfree_skb(skb);
+		kfree_skb(two);
+		kfree_skb(three);
+		return NULL;
+	}
+	two->next = three;
+	skb_shinfo(skb)->frag_list = two;
+	skb_shinfo(skb)->gso_type = SKB_GSO_FRAGLIST;
+	skb_shinfo(skb)->gso_size = 200;
+	skb_shinfo(skb)->gso_segs = 3;
+	skb->len += 300;
+	skb->data_len += 300;
+	skb->truesize += two->truesize + three->truesize;
+	return skb;
+}
+
+/* A hook may have moved bytes of later packets to the first one: none, some of the second, all of
+ * it, some of the third, all. */
+static void gso_batches(struct kunit *test)
+{
+	static const u32 pulls[] = { 0, 60, 61, 159, 160, 161, 360 };
+	struct sk_buff *skb, *rest;
+	u32 k;
+
+	for (k = 0; k < ARRAY_SIZE(pulls); k++) {
+		skb = gso_batch();
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
+		KUNIT_EXPECT_TRUE(test, pskb_may_pull(skb, pulls[k]));
+		rest = homak_gro_split(skb);
+		if (pulls[k] < 160) {
+			KUNIT_EXPECT_TRUE(test, gso_is_packet(skb, 60, 'a'));
+			KUNIT_EXPECT_FALSE(test, IS_ERR_OR_NULL(rest));
+		} else {
+			KUNIT_EXPECT_TRUE(test, IS_ERR(rest));
+		}
+		if (!IS_ERR_OR_NULL(rest)) {
+			KUNIT_EXPECT_TRUE(test, gso_is_packet(rest, 100, 'b'));
+			KUNIT_EXPECT_TRUE(test,
+					  gso_is_packet(rest->next, 200, 'c'));
+			kfree_skb_list(rest);
+		}
+		kfree_skb(skb);
+	}
+}
+
+static struct kunit_case gso_cases[] = {
+	KUNIT_CASE(gso_one_piece), KUNIT_CASE(gso_quick),
+	KUNIT_CASE(gso_charge),	   KUNIT_CASE(gso_interleaved),
+	KUNIT_CASE(gso_made_up),   KUNIT_CASE(gso_clones),
+	KUNIT_CASE(gso_batches),   {}
+};
 
 struct kunit_suite homak_kunit_gso = {
 	.name = "homa_gso",

@@ -36,6 +36,24 @@ expect "packets of long messages" rpcs 6 4 200000
 joined=$(grown b host_rx_gro)
 echo "# $joined joined buffers came"
 expect "are joined by GRO" test "$joined" -gt 100
+
+# Who wants to see more of a buffer than its first packet has gets bytes of the second one there. It
+# is asked of what has 4096 bytes, by the length in IP's header.
+pull() {
+	tc -n b qdisc add dev eth0 clsact || return
+	for bit in 8000 4000 2000 1000; do
+		tc -n b filter add dev eth0 ingress protocol ip u32 match u16 0x$bit 0x$bit at 2 \
+			action pedit munge offset 2000 u8 preserve || return
+	done
+}
+if pull >/run/out 2>&1; then
+	grown b host_rx_gro >/run/out
+	expect "with a filter that pulls bytes of the second one they arrive" rpcs 8 4 200000
+	expect "joined" test "$(grown b host_rx_gro)" -gt 100
+else
+	echo "# no filter pulls: $(cat /run/out)"
+fi
+tc -n b qdisc del dev eth0 clsact >/run/out 2>&1
 offload b gro off tso off gso off tx off
 grown b host_rx_gro >/run/out
 expect "without it" rpcs 7 4 200000
