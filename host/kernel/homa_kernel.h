@@ -163,7 +163,8 @@ struct homak_dev {
 	/* The number of bytes of Homa that these qdiscs let wait in them, all together. The
 	 * qdiscs write it. */
 	atomic_t q_room;
-	/* The number of bytes of Homa that wait in these qdiscs. They write it. */
+	/* The number of bytes of Homa that this host has sent and that wait in these qdiscs. They
+	 * write it. */
 	atomic_t q_bytes;
 	/* True if the engine has packets that wait for room in these qdiscs. homak_xmit()
 	 * sets it, and the qdisc that makes room clears it. */

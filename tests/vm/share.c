@@ -7,6 +7,7 @@
  *	share set DEVICE PARENT HANDLE LIMIT PERCENT
  *						options of a homa qdisc (PARENT and
  *						HANDLE as 32 bits, hex), which tc cannot
+ *	share flood IP	datagrams as Homa's in UDP, 30 MB/s, until it is killed
  *
  * The server answers Homa requests with as many bytes as they ask for, and does on
  * TCP connections what their first byte says. The client keeps going, each in a
@@ -407,6 +408,27 @@ static int set_main(char **argv)
 	return answer.err.error ? 1 : 0;
 }
 
+/* ---- what looks like Homa ---- */
+
+#define UDP_PORT 54321
+
+static int flood_main(const char *ip)
+{
+	union address from = address(AF_INET, NULL, UDP_PORT);
+	union address to = address(AF_INET, ip, UDP_PORT);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), i;
+	char bytes[1200] = { 0 };
+
+	CHECK(!bind(fd, &from.sa, size_of(AF_INET)), "bind");
+	for (;;) {
+		/* Some find no room, and some are answered by an error. */
+		for (i = 0; i < 25; i++)
+			sendto(fd, bytes, sizeof(bytes), 0, &to.sa,
+			       size_of(AF_INET));
+		usleep(1000);
+	}
+}
+
 static void set_option(const char *text)
 {
 	const char *equals = strchr(text, '=');
@@ -430,6 +452,8 @@ int main(int argc, char **argv)
 		return server_main(atoi(argv[2]));
 	if (argc == 7 && !strcmp(argv[1], "set"))
 		return set_main(argv + 2);
+	if (argc == 3 && !strcmp(argv[1], "flood"))
+		return flood_main(argv[2]);
 	CHECK(argc >= 4 && !strcmp(argv[1], "run"), "arguments");
 	server = address(AF_INET, argv[2], atoi(argv[3]));
 	for (i = 4; i < argc; i++)

@@ -26,6 +26,13 @@ def test_shares__who_gets_what_and_who_waits(guest: RunGuest, tap: Tap) -> None:
 
 
 @pytest.mark.once
+def test_forward__others_leave_room_for_the_own(guest: RunGuest, tap: Tap) -> None:
+    counted = options(Options(icount=True))
+    script = ". /t/qdisc_forward.sh"
+    tap(guest(script, "share", options=counted, timeout=400, check=False))
+
+
+@pytest.mark.once
 def test_change__comes_and_goes_under_traffic(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
     # All arrangements on one kernel before a release, and on each what is most different.
     quick = (

@@ -43,8 +43,9 @@ struct homak_flow {
 
 /* struct homak_q - an instance of the qdisc; the qdisc's lock protects it */
 struct homak_q {
-	/* The packets of Homa that wait, by priority. */
-	struct qdisc_skb_head homa[HOMA_PRIORITIES];
+	/* The packets of Homa that wait, by priority: those that are forwarded, and those that this
+	 * host has sent. */
+	struct qdisc_skb_head homa[2][HOMA_PRIORITIES];
 	/* The short packets and acknowledgments of others, which go first, but only
 	 * HOMAK_Q_FAST_RUN in a row. */
 	struct qdisc_skb_head fast;
@@ -54,6 +55,10 @@ struct homak_q {
 	struct homak_dev *hdev;
 	/* The number of bytes of Homa that wait. */
 	u32 homa_bytes;
+	/* The number of those that this host has sent. */
+	u32 own_bytes;
+	/* By how many bytes more of these than of forwarded ones were served while both waited. */
+	s32 ahead;
 	/* The number of packets of others that wait. */
 	u32 other;
 	/* The amount by which Homa has had less than its share, in bytes times percent. */
@@ -102,11 +107,10 @@ void homak_q_set_room(struct homak_q *q, u32 room);
 void homak_q_find_room(struct Qdisc *sch, struct homak_q *q);
 /** homak_q_wants() - do packets of Homa wait, or would the engine have some? */
 bool homak_q_wants(const struct homak_q *q);
-/**
- * homak_q_count() - counts @bytes of Homa that came, or that left if the number is
- * negative.
- */
-void homak_q_count(struct homak_q *q, s32 bytes);
+/** homak_q_count() - counts a packet of Homa, which came or left. @own: this host has sent it; the
+ *  engine's room is for these alone. */
+void homak_q_count(struct homak_q *q, const struct sk_buff *skb, bool own,
+		   bool came);
 /** homak_q_open() - may a packet leave? If not, the watchdog is set. */
 bool homak_q_open(struct Qdisc *sch, struct homak_q *q);
 /** homak_q_spent() - counts that @skb leaves. */

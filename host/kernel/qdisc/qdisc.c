@@ -113,6 +113,36 @@ static void homak_q_add_other(struct Qdisc *sch, struct homak_q *q,
 	__qdisc_enqueue_tail(skb, &q->fast);
 }
 
+/* Has this host sent the packet? A forwarded one came by a device, or belongs to a socket of
+ * another namespace, as below a macvlan, or to a tap's. */
+static bool homak_q_is_own(const struct sk_buff *skb)
+{
+	const struct sock *sk = skb->sk;
+
+	if (!sk)
+		return !skb->skb_iif;
+	return sk_fullsock(sk) && sk->sk_protocol == IPPROTO_HOMA &&
+	       net_eq(sock_net(sk), dev_net(skb->dev));
+}
+
+/* Takes a packet of Homa in; false: so many wait that it has to be dropped. Those that are forwarded
+ * do not wait for room. */
+static bool homak_q_add_homa(struct Qdisc *sch, struct homak_q *q,
+			     struct sk_buff *skb, u32 prio)
+{
+	bool own = homak_q_is_own(skb);
+	u32 waits = own ? q->own_bytes : q->homa_bytes - q->own_bytes;
+
+	if (waits > HOMAK_Q_SHORT * q->limit)
+		return false;
+	if (unlikely(!q->hdev))
+		homak_q_attach(sch, q);
+	__qdisc_enqueue_tail(skb, &q->homa[own][prio]);
+	homak_q_count(q, skb, own, true);
+	homak_q_find_room(sch, q);
+	return true;
+}
+
 static int homak_q_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			   struct sk_buff **to_free)
 {
@@ -122,17 +152,10 @@ static int homak_q_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	enum homak_q_class class = homak_q_classify(skb, &prio);
 
 	if (class == HOMAK_Q_HOMA) {
-		/* Packets of Homa that are forwarded do not wait for room, so they are
-		 * bounded here. */
-		if (q->homa_bytes > HOMAK_Q_SHORT * q->limit) {
+		if (unlikely(!homak_q_add_homa(sch, q, skb, prio))) {
 			homak_q_metric(q, HOMAK_H_host_q_drops, 1);
 			return qdisc_drop(skb, sch, to_free);
 		}
-		if (unlikely(!q->hdev))
-			homak_q_attach(sch, q);
-		__qdisc_enqueue_tail(skb, &q->homa[prio]);
-		homak_q_count(q, (s32)len);
-		homak_q_find_room(sch, q);
 	} else {
 		homak_q_add_other(sch, q, skb, class == HOMAK_Q_ACK);
 	}
@@ -145,18 +168,25 @@ static int homak_q_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 
 /* ---- out ---- */
 
+/* Takes a packet of Homa. What this host has sent and what it forwards have half of the bytes each
+ * while both wait, for others could send so much that nothing of ours would leave. */
 static struct sk_buff *homak_q_take_homa(struct homak_q *q)
 {
+	bool both = q->own_bytes && q->own_bytes < q->homa_bytes;
+	bool own = both ? q->ahead <= 0 : q->own_bytes;
 	struct sk_buff *skb;
+	s32 len;
 	int i;
 
 	for (i = HOMA_PRIORITIES - 1; i >= 0; i--) {
-		skb = __qdisc_dequeue_head(&q->homa[i]);
-		if (skb) {
-			q->fast_run = 0;
-			homak_q_count(q, -(s32)qdisc_pkt_len(skb));
-			return skb;
-		}
+		skb = __qdisc_dequeue_head(&q->homa[own][i]);
+		if (!skb)
+			continue;
+		len = (s32)qdisc_pkt_len(skb);
+		q->ahead = both ? q->ahead + (own ? len : -len) : 0;
+		q->fast_run = 0;
+		homak_q_count(q, skb, own, false);
+		return skb;
 	}
 	return NULL;
 }
@@ -308,8 +338,7 @@ static int homak_q_init(struct Qdisc *sch, struct nlattr *opt,
 	struct homak_q *q = qdisc_priv(sch);
 	u32 i;
 
-	for (i = 0; i < HOMA_PRIORITIES; i++)
-		q->homa[i] = (struct qdisc_skb_head){ 0 };
+	memset(q->homa, 0, sizeof(q->homa));
 	INIT_LIST_HEAD(&q->active);
 	for (i = 0; i < HOMAK_Q_FLOWS; i++)
 		INIT_LIST_HEAD(&q->flows[i].node);

@@ -16,7 +16,8 @@
  * - else the driver, which stops its queue when its ring is full.
  *
  * The engine is paced by room: it keeps a few packets here, enough to bridge the
- * time until the puller runs, and is woken when half of them are gone. Only who
+ * time until the puller runs, and is woken when half of them are gone. What is
+ * forwarded takes no room, for others could send so much that none is left. Only who
  * knows the rate and wants no limit (0) is left to the engine's own pacing.
  */
 #include "homa_qdisc_impl.h"
@@ -116,9 +117,9 @@ void homak_q_attach(struct Qdisc *sch, struct homak_q *q)
 	if (!homak_net_engine(hnet))
 		return;
 	q->hdev = homak_dev_get(hnet, dev);
-	/* Packets of Homa that are forwarded may be here already. */
+	/* Some may be here already, if there was no memory for the struct before. */
 	if (q->hdev)
-		atomic_add((int)q->homa_bytes, &q->hdev->q_bytes);
+		atomic_add((int)q->own_bytes, &q->hdev->q_bytes);
 }
 
 void homak_q_set_room(struct homak_q *q, u32 room)
@@ -189,15 +190,20 @@ bool homak_q_wants(const struct homak_q *q)
 					     READ_ONCE(hdev->again.waits)));
 }
 
-void homak_q_count(struct homak_q *q, s32 bytes)
+void homak_q_count(struct homak_q *q, const struct sk_buff *skb, bool own,
+		   bool came)
 {
+	s32 bytes = came ? (s32)qdisc_pkt_len(skb) : -(s32)qdisc_pkt_len(skb);
 	struct homak_dev *hdev = q->hdev;
 
 	q->homa_bytes += (u32)bytes;
+	if (!own)
+		return;
+	q->own_bytes += (u32)bytes;
 	if (!hdev)
 		return;
 	atomic_add(bytes, &hdev->q_bytes);
-	if (bytes > 0)
+	if (came)
 		return;
 	/* Pairs with homak_tx_room(): the bytes are subtracted before q_waits is read. */
 	smp_mb__after_atomic();
