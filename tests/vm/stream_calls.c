@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The calls of stream sockets: their errors and names, and waiting in all its ways. */
+#include <net/if.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -106,6 +107,39 @@ static void names(void)
 	FAILS(connect(l.client, &l.name.sa, size_of(family)), EISCONN);
 	link_down(&l);
 	quiet();
+}
+
+/* Names of link-local addresses have their device. */
+static void link_local(void)
+{
+	union address a = address(AF_INET6, "fe80::78", 523), is;
+	socklen_t size = sizeof(is);
+	int fd, client, server;
+
+	if (family != AF_INET6)
+		return;
+	CHECK(!system("ip addr add fe80::78/64 dev lo nodad"), "address");
+	a.in6.sin6_scope_id = if_nametoindex("lo");
+	fd = stream_new(0);
+	client = stream_new(0);
+	CHECK(!bind(fd, &a.sa, size_of(family)), "bind");
+	CHECK(!getsockname(fd, &is.sa, &size) && !memcmp(&is, &a, size),
+	      "the listener's name");
+	CHECK(!listen(fd, 1), "listen");
+	CHECK(!connect(client, &a.sa, size_of(family)), "connect");
+	server = accept(fd, NULL, NULL);
+	CHECK(!getsockname(server, &is.sa, &size) && !memcmp(&is, &a, size),
+	      "the server's name");
+	CHECK(!getpeername(client, &is.sa, &size) && !memcmp(&is, &a, size),
+	      "the client's peer");
+	CHECK(!getsockname(client, &is.sa, &size) &&
+		      is.in6.sin6_scope_id == a.in6.sin6_scope_id,
+	      "the client's name");
+	close(server);
+	close(client);
+	close(fd);
+	quiet();
+	CHECK(!system("ip addr del fe80::78/64 dev lo"), "address");
 }
 
 static void backlog(void)
@@ -465,6 +499,7 @@ const struct check stream_calls[] = {
 	{ "nobody listens", refused },
 	{ "bind to an address", bound },
 	{ "names", names },
+	{ "link-local names", link_local },
 	{ "backlog", backlog },
 	{ "reset and SIGPIPE", reset },
 	{ "a reset is no end", reset_is_no_end },

@@ -180,18 +180,35 @@ int homak_stream_connect(struct socket *sock, homak_bind_addr *addr, int len,
 
 /* ---- names ---- */
 
+/* Returns the device of a link-local address of ours: the one that the peer is at, or that the
+ * socket is bound to. */
+static int homak_stream_device(const struct sock *sk)
+{
+	const struct homak_conn *conn = homak_stream(sk)->conn;
+	struct in6_addr peer;
+	int device = 0;
+
+	if (conn)
+		device = (int)homak_addr_get_v6(&conn->peer, &peer);
+	return device ? device : READ_ONCE(sk->sk_bound_dev_if);
+}
+
 static int homak_stream_name(const struct sock *sk, const struct in6_addr *ip,
 			     u16 port, struct sockaddr *to)
 {
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
 	int size = homak_stream_name_size(sk);
 
 	memset(to, 0, size);
 	to->sa_family = sk->sk_family;
 	((struct sockaddr_in *)to)->sin_port = htons(port);
-	if (sk->sk_family == AF_INET)
+	if (sk->sk_family == AF_INET) {
 		((struct sockaddr_in *)to)->sin_addr.s_addr = ip->s6_addr32[3];
-	else
-		((struct sockaddr_in6 *)to)->sin6_addr = *ip;
+	} else {
+		in6->sin6_addr = *ip;
+		in6->sin6_scope_id =
+			ipv6_iface_scope_id(ip, homak_stream_device(sk));
+	}
 	return size;
 }
 
