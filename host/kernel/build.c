@@ -119,11 +119,15 @@ static HOMAK_HOT void homak_tx_ip(const struct homak_net *hnet,
 	skb_reset_network_header(skb);
 }
 
-/* Has @skb belong to the socket that sends it. */
+/* Has @skb, which is new, belong to the socket that sends it. What skb_set_owner_w() asks besides
+ * is known of both, and the hash is the RPC's. */
 static HOMAK_HOT void homak_tx_owned(struct sk_buff *skb, struct sock *sk)
 {
-	if (likely(refcount_read(&sk->sk_wmem_alloc) < HOMAK_TX_OWNED_MOST))
-		skb_set_owner_w(skb, sk);
+	if (likely(refcount_read(&sk->sk_wmem_alloc) < HOMAK_TX_OWNED_MOST)) {
+		skb->sk = sk;
+		skb->destructor = sock_wfree;
+		refcount_add((int)skb->truesize, &sk->sk_wmem_alloc);
+	}
 	skb->priority = READ_ONCE(sk->sk_priority);
 	skb->mark = READ_ONCE(sk->sk_mark);
 }

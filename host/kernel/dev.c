@@ -272,7 +272,7 @@ HOMAK_HOT struct homak_dev *homak_dev_out(struct homak_cpu *cpu,
 	struct homak_dev *hdev;
 	struct dst_entry *dst;
 
-	rcu_read_lock();
+	homak_rcu_begin();
 	dst = homak_route_get(cpu, NULL, to, &hsk->bound,
 			      (const struct sock *)hsk, &route);
 	if (IS_ERR(dst)) {
@@ -287,7 +287,7 @@ HOMAK_HOT struct homak_dev *homak_dev_out(struct homak_cpu *cpu,
 		if (unlikely(!hdev))
 			hdev = ERR_PTR(-ENETDOWN);
 	}
-	rcu_read_unlock();
+	homak_rcu_end();
 	*way = route;
 	return hdev;
 }

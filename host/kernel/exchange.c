@@ -7,6 +7,7 @@
 #include <linux/uaccess.h>
 
 #include "homa_sockets.h"
+#include "homa_trace.h"
 
 /*
  * struct homak_exchange - what the two halves of such a call have in common. It begins like
@@ -113,6 +114,32 @@ static int homak_exchange_none(const struct msghdr *msg,
 	return rc == -EAGAIN ? -ENOMSG : rc;
 }
 
+/* Does what homak_exchange_end() says for the message r.skb, of which all is said from its cb. It
+ * is done again, in the way for all messages, after an error or while it is traced. */
+static HOMAK_HOT int homak_exchange_whole(struct homak_sock *hsk,
+					  const struct msghdr *msg,
+					  struct homak_exchange *x)
+{
+	struct homa_exchange_args __user *args = msg->msg_control_user;
+	const struct homak_whole_cb *cb = homak_whole_cb(x->r.skb);
+	int length = (int)cb->length, rc;
+
+	if (!trace_homa_rpc_take_enabled() &&
+	    likely(!homak_whole_copy(hsk, &x->r))) {
+		homak_whole_name(hsk, cb, &x->peer);
+		homak_whole_args(cb, &x->r.args);
+		if (likely(!copy_to_user(&args->peer, x,
+					 offsetof(struct homak_exchange,
+						  r.args.bpage_offsets[1])))) {
+			homak_whole_read(hsk, &x->r);
+			return length;
+		}
+	}
+	rc = homak_receive_whole(hsk, &x->r);
+	return rc > 0 ? homak_exchange_end(hsk, msg, x) :
+			homak_exchange_none(msg, x, rc);
+}
+
 static noinline int homak_exchange(struct homak_sock *hsk, struct msghdr *msg,
 				   size_t len, struct homak_sending *s)
 {
@@ -131,8 +158,8 @@ static noinline int homak_exchange(struct homak_sock *hsk, struct msghdr *msg,
 	if (homak_exchange_private(s))
 		x.r.args.id = s->handle.id;
 	rc = homak_receive(hsk, &x.r, msg->msg_flags);
-	if (rc == HOMAK_RECEIVED_WHOLE)
-		rc = homak_receive_whole(hsk, &x.r);
+	if (likely(rc == HOMAK_RECEIVED_WHOLE))
+		return homak_exchange_whole(hsk, msg, &x);
 	return rc > 0 ? homak_exchange_end(hsk, msg, &x) :
 			homak_exchange_none(msg, &x, rc);
 }

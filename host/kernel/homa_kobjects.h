@@ -187,7 +187,7 @@ enum homak_waited {
 struct homak_waiter {
 	/* Links it into homak_sock.waiters (newest first), or into .private_waiters if it
 	 * waits for the RPC @id. */
-	struct list_head list;
+	struct hlist_node list;
 	/* The next thread that waits for the same private RPC. */
 	struct homak_waiter *next;
 	/* The thread, which is woken by this. */
@@ -243,8 +243,11 @@ struct homak_sock {
 	/* Protects the lists, the waiters and their members. Taken with bottom halves
 	 * off. */
 	spinlock_t lock;
-	/* RPCs with something for recvmsg(), see enum homak_rpc_list, and threads in it. */
-	struct list_head ready, partial, privates, waiters, private_waiters;
+	/* RPCs with something for recvmsg(), see enum homak_rpc_list. */
+	struct list_head ready, partial, privates;
+	/* Threads in it, the newest first; unlike other lists, these are not checked at each
+	 * step by kernels that do that. */
+	struct hlist_head waiters, private_waiters;
 	/* Messages that are whole in their skb (one_packet.c). */
 	struct sk_buff_head messages;
 	/* The number of @messages that were taken since an RPC of @ready was. */

@@ -12,6 +12,8 @@
 #ifndef HOMA_OWN_H
 #define HOMA_OWN_H
 
+#include <linux/rcupdate.h>
+
 #include "homa_compat.h"
 
 #if HOMAK_OWN_LOCK
@@ -74,6 +76,23 @@ static inline void homak_disown_bh(void)
 {
 	homak_disown();
 	local_bh_enable();
+}
+
+/**
+ * homak_rcu_begin() - begins an RCU read side where bottom halves are off, until homak_rcu_end().
+ * That is one already, also with PREEMPT_RT, where turning them off begins one; but not all that
+ * looks under lockdep whether it is in one takes it for that.
+ */
+static inline void homak_rcu_begin(void)
+{
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_lock();
+}
+
+static inline void homak_rcu_end(void)
+{
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_unlock();
 }
 
 #endif

@@ -151,6 +151,24 @@ HOMAK_HOT int homak_receive(struct homak_sock *hsk, struct homak_receipt *r,
  *  @r->info has the message, or the failure, of which the application is to hear; else an
  *  error. */
 int homak_receive_whole(struct homak_sock *hsk, struct homak_receipt *r);
+/** homak_whole_copy() - copies the message @r->skb to its page; 0 or -EFAULT. */
+HOMAK_HOT int homak_whole_copy(struct homak_sock *hsk,
+			       const struct homak_receipt *r);
+/** homak_whole_read() - frees @r->skb, which was copied, and counts. */
+HOMAK_HOT void homak_whole_read(struct homak_sock *hsk, struct homak_receipt *r);
+/** homak_whole_name() - does what homak_name_put() says, for the peer of such a message. */
+HOMAK_HOT int homak_whole_name(const struct homak_sock *hsk,
+			       const struct homak_whole_cb *cb, void *to);
+/** homak_whole_args() - writes to @args what recvmsg() says of such a message. */
+static __always_inline void homak_whole_args(const struct homak_whole_cb *cb,
+					     struct homa_recvmsg_args *args)
+{
+	args->id = cb->id;
+	args->completion_cookie = cb->id & 1 ? 0 : cb->cookie;
+	args->num_bpages = 1;
+	args->bpage_offsets[0] = cb->page;
+}
+
 /** homak_receipt_put() - writes what @r->info says to @r->args. */
 HOMAK_HOT void homak_receipt_put(struct homak_receipt *r);
 /** homak_receipt_undo() - gives back the message of @r, of which the application cannot learn. */
@@ -197,7 +215,7 @@ void homak_pool_delete(void *pool);
  * homak_inbox_next() - looks for what any thread may have, and writes to @waiter what it
  * found: a shared RPC to read, or a message. The hold that the list had on the RPC passes
  * to the caller. If @waiter->what stays HOMAK_WAITS there is nothing, and if @wait is set,
- * @waiter is in the list of those that wait.
+ * @waiter is in the list of those that wait. Bottom halves are off.
  */
 HOMAK_HOT void homak_inbox_next(struct homak_sock *hsk,
 				struct homak_waiter *waiter, bool wait);
@@ -238,9 +256,8 @@ void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
 /** homak_whole_take() - takes the next such message if it is its turn; NULL: it is not, or
  *  there is none. The socket is locked. */
 struct sk_buff *homak_whole_take(struct homak_sock *hsk);
-/** homak_whole_free() - frees such a message, which was copied; in any
- *  context. */
-void homak_whole_free(struct homak_sock *hsk, struct sk_buff *skb);
+/** homak_whole_free() - frees such a message, which was copied. Bottom halves are off. */
+HOMAK_HOT void homak_whole_free(struct homak_sock *hsk, struct sk_buff *skb);
 /**
  * homak_whole_abort() - does the response to request @id wait to be received? @id 0: does
  * any response? With @silent it is dropped. Between homak_enter() and homak_leave().
@@ -282,6 +299,8 @@ void homak_pay_end(struct sock *sk);
 
 /* ---- wait.c ---- */
 
+/** homak_wait_init() - is called when the module is loaded, before there are sockets. */
+void homak_wait_init(void);
 /** homak_waiter_pick() - chooses who gets the next shared RPC; NULL: nobody waits. The socket
  *  is locked. */
 struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk);
@@ -324,7 +343,7 @@ static inline void homak_note_napi(struct homak_sock *hsk,
 
 static inline void homak_waiter_init(struct homak_waiter *waiter, u64 id)
 {
-	INIT_LIST_HEAD(&waiter->list);
+	INIT_HLIST_NODE(&waiter->list);
 	waiter->next = NULL;
 	waiter->task = current;
 	waiter->id = id;

@@ -85,7 +85,7 @@ static void homak_list_in(struct homak_sock *hsk, struct homak_rpc *krpc)
 static void homak_hand_over(struct homak_cpu *cpu, struct homak_waiter *waiter,
 			    struct homak_rpc *krpc)
 {
-	list_del_init(&waiter->list);
+	hlist_del_init(&waiter->list);
 	krpc->on = HOMAK_LIST_READER;
 	homak_batch_take(krpc, &waiter->batch);
 	trace_homa_handoff(homa_rpc_handle(krpc->rpc).id, krpc->over,
@@ -97,7 +97,7 @@ static void homak_hand_over(struct homak_cpu *cpu, struct homak_waiter *waiter,
 
 static void homak_wake(struct homak_waiter *waiter)
 {
-	list_del_init(&waiter->list);
+	hlist_del_init(&waiter->list);
 	homak_rouse(waiter, HOMAK_WAITED_LOOK);
 }
 
@@ -169,7 +169,7 @@ static bool homak_offer_again(struct homak_cpu *cpu, struct homak_sock *hsk,
 	    (krpc->on == HOMAK_LIST_PRIVATE && !krpc->waiter))
 		return false;
 	if (krpc->on == HOMAK_LIST_PARTIAL && !krpc->whole && !krpc->over &&
-	    list_empty(&hsk->waiters))
+	    hlist_empty(&hsk->waiters))
 		return hsk->partial_bytes >= HOMAK_POLL_BYTES;
 	homak_list_out(hsk, krpc);
 	return homak_offer(cpu, hsk, krpc);
@@ -373,13 +373,14 @@ HOMAK_HOT void homak_rpc_retired(struct homak_rpc *krpc)
 
 void homak_inbox_wake_all(struct homak_sock *hsk)
 {
-	struct homak_waiter *waiter, *next;
+	struct homak_waiter *waiter;
+	struct hlist_node *next;
 
 	spin_lock_bh(&hsk->lock);
-	list_for_each_entry_safe(waiter, next, &hsk->waiters, list)
+	hlist_for_each_entry_safe(waiter, next, &hsk->waiters, list)
 		homak_wake(waiter);
 	/* These threads take themselves out of the chains of their RPCs. */
-	list_for_each_entry_safe(waiter, next, &hsk->private_waiters, list)
+	hlist_for_each_entry_safe(waiter, next, &hsk->private_waiters, list)
 		homak_wake(waiter);
 	spin_unlock_bh(&hsk->lock);
 }
@@ -482,14 +483,14 @@ bool homak_inbox_unread(struct homak_sock *hsk, struct homak_rpc *krpc,
 void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter,
 		      bool wait)
 {
-	spin_lock_bh(&hsk->lock);
+	spin_lock(&hsk->lock);
 	if (unlikely(hsk->shutdown))
 		waiter->what = HOMAK_WAITED_LOOK;
 	else
 		homak_find(hsk, waiter);
 	if (wait && waiter->what == HOMAK_WAITS)
-		list_add(&waiter->list, &hsk->waiters);
-	spin_unlock_bh(&hsk->lock);
+		hlist_add_head(&waiter->list, &hsk->waiters);
+	spin_unlock(&hsk->lock);
 }
 
 bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
@@ -506,7 +507,7 @@ bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
 	} else if (wait) {
 		waiter->next = krpc->waiter;
 		krpc->waiter = waiter;
-		list_add(&waiter->list, &hsk->private_waiters);
+		hlist_add_head(&waiter->list, &hsk->private_waiters);
 	}
 	spin_unlock_bh(&hsk->lock);
 	return mine;

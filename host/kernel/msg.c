@@ -58,6 +58,8 @@ struct homak_msg {
 
 /*
  * struct homak_pages - pages that a CPU has at hand, used by the CPU's owner
+ * @last_tiny: the piece of memory of HOMAK_TINY bytes that came back last; NULL: it was taken. Who
+ *	takes it does so by one instruction and need not be the owner.
  * @num_tiny: number of entries of @tiny that are used.
  * @num: number of entries of @free that are used.
  * @part_used: bytes of @part that were handed out.
@@ -67,6 +69,7 @@ struct homak_msg {
  * @tiny: pieces of memory of HOMAK_TINY bytes.
  */
 struct homak_pages {
+	void *last_tiny;
 	u32 num_tiny;
 	u32 num;
 	u32 part_used;
@@ -194,13 +197,18 @@ static int homak_chunk_get(struct page_frag *frag, u32 size, bool hard)
 
 static void *homak_tiny_get(void)
 {
+	void *mem = this_cpu_xchg(homak_pages.last_tiny, NULL);
 	struct homak_pages *pages;
-	void *mem = NULL;
 
+	if (likely(mem))
+		return mem;
 	homak_own_bh();
 	pages = this_cpu_ptr(&homak_pages);
 	if (likely(pages->num_tiny))
 		mem = pages->tiny[--pages->num_tiny];
+	/* Who sends several in a row has bottom halves turned off for every other one. */
+	if (pages->num_tiny && !READ_ONCE(pages->last_tiny))
+		WRITE_ONCE(pages->last_tiny, pages->tiny[--pages->num_tiny]);
 	homak_disown_bh();
 	if (unlikely(!mem))
 		mem = kmalloc(HOMAK_TINY, GFP_KERNEL | __GFP_NOWARN);
@@ -216,7 +224,11 @@ static void homak_tiny_put(void *mem)
 	if (!IS_ENABLED(CONFIG_KASAN) && likely(softirq_count())) {
 		homak_own();
 		pages = this_cpu_ptr(&homak_pages);
-		if (likely(pages->num_tiny < HOMAK_POOL_TINY)) {
+		/* None but the owner puts one there. */
+		if (likely(!READ_ONCE(pages->last_tiny))) {
+			WRITE_ONCE(pages->last_tiny, mem);
+			mem = NULL;
+		} else if (likely(pages->num_tiny < HOMAK_POOL_TINY)) {
 			pages->tiny[pages->num_tiny++] = mem;
 			mem = NULL;
 		}
@@ -235,6 +247,8 @@ void homak_msgs_exit(void)
 
 		while (pages->num)
 			put_page(pages->free[--pages->num]);
+		kfree(pages->last_tiny);
+		pages->last_tiny = NULL;
 		while (pages->num_tiny)
 			kfree(pages->tiny[--pages->num_tiny]);
 		if (pages->part)

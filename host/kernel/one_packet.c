@@ -24,11 +24,12 @@
 /* most messages that are looked at to find one to abort */
 #define HOMAK_WHOLE_LOOKS (HOMAK_WHOLE_MOST + 64)
 
-void homak_whole_free(struct homak_sock *hsk, struct sk_buff *skb)
+HOMAK_HOT void homak_whole_free(struct homak_sock *hsk, struct sk_buff *skb)
 {
 	u32 truesize = skb->truesize;
 
-	consume_skb(skb);
+	/* Bottom halves are off, so memory is freed where packets are made. */
+	napi_consume_skb(skb, 1);
 	homak_room_release(hsk, truesize);
 }
 
@@ -78,7 +79,7 @@ static HOMAK_HOT bool homak_whole_place(struct homak_cpu *cpu,
 	homak_room_take(hsk, engine_sock, skb);
 	if (!waiter)
 		return true;
-	list_del_init(&waiter->list);
+	hlist_del_init(&waiter->list);
 	trace_homa_handoff(homak_whole_cb(skb)->id, true, waiter->task);
 	homak_host_count(cpu, HOMAK_H_host_handoffs, 1);
 	waiter->skb = skb;

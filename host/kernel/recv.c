@@ -153,19 +153,12 @@ static int homak_read(struct homak_sock *hsk, struct homak_rpc *krpc,
 
 /* ---- pages and messages back ---- */
 
-static HOMAK_HOT int homak_return_pages(struct homak_sock *hsk,
-					const u32 *pages, u32 num)
+/* Does what follows when homa_pool_return() has returned @rc: an error, or 1 because messages wait
+ * for pages. */
+static noinline int homak_returned(struct homak_sock *hsk, int rc)
 {
 	struct homak_cpu *cpu;
-	int rc;
 
-	if (!num)
-		return 0;
-	local_bh_disable();
-	rc = homa_pool_return(hsk->engine_sock, pages, num);
-	local_bh_enable();
-	if (likely(!rc))
-		return 0;
 	if (rc < 0)
 		return homak_error_text(
 			hsk, -EINVAL,
@@ -174,6 +167,18 @@ static HOMAK_HOT int homak_return_pages(struct homak_sock *hsk,
 	homa_pool_feed(&cpu->ctx, hsk->engine_sock);
 	homak_leave(cpu);
 	return 0;
+}
+
+static int homak_return_pages(struct homak_sock *hsk, const u32 *pages, u32 num)
+{
+	int rc;
+
+	if (!num)
+		return 0;
+	local_bh_disable();
+	rc = homa_pool_return(hsk->engine_sock, pages, num);
+	local_bh_enable();
+	return rc ? homak_returned(hsk, rc) : 0;
 }
 
 /* Gives the pages of a message back that the application has not learned of. */
@@ -213,9 +218,7 @@ static int homak_lost(struct homak_sock *hsk, struct homak_receipt *r, int err)
 	return 1;
 }
 
-/* Frees the skb of a message that was copied to its page, and counts. */
-static HOMAK_HOT void homak_whole_read(struct homak_sock *hsk,
-				       struct homak_receipt *r)
+HOMAK_HOT void homak_whole_read(struct homak_sock *hsk, struct homak_receipt *r)
 {
 	const struct homak_whole_cb *cb = homak_whole_cb(r->skb);
 
@@ -224,12 +227,13 @@ static HOMAK_HOT void homak_whole_read(struct homak_sock *hsk,
 	if (r->how != HOMAK_H_COUNT)
 		homak_host_count_at(hsk->hnet, r->how, 1);
 	homak_host_count_at(hsk->hnet, HOMAK_H_host_copied_bytes, cb->length);
+	local_bh_disable();
 	homak_whole_free(hsk, r->skb);
+	local_bh_enable();
 }
 
-/* Copies the message r->skb to its page. */
-static HOMAK_HOT int homak_whole_copy(struct homak_sock *hsk,
-				      const struct homak_receipt *r)
+HOMAK_HOT int homak_whole_copy(struct homak_sock *hsk,
+			       const struct homak_receipt *r)
 {
 	const struct homak_whole_cb *cb = homak_whole_cb(r->skb);
 
@@ -264,17 +268,17 @@ static noinline bool homak_receive_polls(struct homak_sock *hsk,
 
 /* ---- shared RPCs ---- */
 
+/* Bottom halves are off, and on again when it returns. */
 static HOMAK_HOT int homak_receive_shared(struct homak_sock *hsk,
 					  struct homak_receipt *r)
 {
 	struct homak_waiter waiter HOMA_NOINIT;
 	int rc;
 
-	for (;;) {
-		if (READ_ONCE(hsk->shutdown))
-			return -ESHUTDOWN;
+	for (;; local_bh_disable()) {
 		homak_waiter_init(&waiter, 0);
 		homak_inbox_next(hsk, &waiter, r->timeo);
+		local_bh_enable();
 		if (waiter.what == HOMAK_WAITS) {
 			if (unlikely(!r->timeo)) {
 				if (homak_receive_polls(hsk, r))
@@ -289,8 +293,11 @@ static HOMAK_HOT int homak_receive_shared(struct homak_sock *hsk,
 			r->skb = waiter.skb;
 			return HOMAK_RECEIVED_WHOLE;
 		}
-		if (waiter.what != HOMAK_WAITED_RPC)
+		if (unlikely(waiter.what != HOMAK_WAITED_RPC)) {
+			if (READ_ONCE(hsk->shutdown))
+				return -ESHUTDOWN;
 			continue;
+		}
 		rc = homak_read(hsk, waiter.handed, &waiter.batch, r);
 		if (rc)
 			return rc;
@@ -405,18 +412,29 @@ int homak_receipt_check(struct homak_sock *hsk, const struct homak_receipt *r)
 /* As in the existing module, only MSG_DONTWAIT counts of @flags. */
 int homak_receive(struct homak_sock *hsk, struct homak_receipt *r, int flags)
 {
-	int rc = homak_return_pages(hsk, r->args.bpage_offsets,
-				    r->args.num_bpages);
+	u32 num = r->args.num_bpages;
+	int rc = 0;
 
 	r->args.num_bpages = 0;
-	if (rc)
-		return rc;
 	r->held = NULL;
 	r->how = HOMAK_H_COUNT;
 	r->polled = false;
 	r->timeo = sock_rcvtimeo(&hsk->inet.sk, flags & MSG_DONTWAIT);
-	return r->args.id ? homak_receive_private(hsk, r) :
-			    homak_receive_shared(hsk, r);
+	/* Pages are given back and messages looked for with bottom halves turned off once. */
+	local_bh_disable();
+	if (num)
+		rc = homa_pool_return(hsk->engine_sock, r->args.bpage_offsets,
+				      num);
+	if (unlikely(rc) || r->args.id) {
+		local_bh_enable();
+		rc = rc ? homak_returned(hsk, rc) : 0;
+		if (rc)
+			return rc;
+		if (r->args.id)
+			return homak_receive_private(hsk, r);
+		local_bh_disable();
+	}
+	return homak_receive_shared(hsk, r);
 }
 
 void homak_receipt_put(struct homak_receipt *r)
@@ -503,9 +521,8 @@ static noinline int homak_whole_name_any(const struct homak_sock *hsk,
 	return homak_name_put(hsk, &peer, cb->port, to);
 }
 
-/* Does what homak_name_put() says, for the peer of such a message. */
-static HOMAK_HOT int homak_whole_name(const struct homak_sock *hsk,
-				      const struct homak_whole_cb *cb, void *to)
+HOMAK_HOT int homak_whole_name(const struct homak_sock *hsk,
+			       const struct homak_whole_cb *cb, void *to)
 {
 	struct sockaddr_in *in = to;
 
@@ -527,10 +544,7 @@ static HOMAK_HOT int homak_whole_end(struct homak_sock *hsk, struct msghdr *msg,
 
 	if (trace_homa_rpc_take_enabled() || unlikely(homak_whole_copy(hsk, r)))
 		return homak_whole_end_slow(hsk, msg, r);
-	r->args.id = cb->id;
-	r->args.completion_cookie = cb->id & 1 ? 0 : cb->cookie;
-	r->args.num_bpages = 1;
-	r->args.bpage_offsets[0] = cb->page;
+	homak_whole_args(cb, &r->args);
 	/* It may be that this cannot be written, and then all is taken back. */
 	if (unlikely(homak_receipt_say(msg, r)))
 		return homak_whole_end_slow(hsk, msg, r);

@@ -323,7 +323,7 @@ static HOMAK_HOT bool homak_rx_verdict(struct homak_cpu *cpu, struct sk_buff *sk
 		homak_whole_add(cpu, pkt, skb, at + pkt->skip);
 		break;
 	case HOMA_RX_CONTROL:
-		consume_skb(skb);
+		napi_consume_skb(skb, 1);
 		break;
 	case HOMA_RX_NO_LISTENER:
 		return true;

@@ -89,8 +89,8 @@ static int homak_init_sock(struct sock *sk)
 	INIT_LIST_HEAD(&hsk->ready);
 	INIT_LIST_HEAD(&hsk->partial);
 	INIT_LIST_HEAD(&hsk->privates);
-	INIT_LIST_HEAD(&hsk->waiters);
-	INIT_LIST_HEAD(&hsk->private_waiters);
+	INIT_HLIST_HEAD(&hsk->waiters);
+	INIT_HLIST_HEAD(&hsk->private_waiters);
 	atomic64_set(&hsk->tx_bytes, 0);
 	atomic64_set(&hsk->ring_bytes, 0);
 	hsk->encap = homak_encap_new(&hnet->settings);
@@ -398,6 +398,7 @@ int homak_sockets_init(void)
 			     sizeof(struct ipv6_pinfo) !=
 		     sizeof(struct homak6_sock));
 	homak_memory_limit();
+	homak_wait_init();
 	err = proto_register(&homak_prot, 1);
 	if (err)
 		return err;

@@ -372,12 +372,12 @@ HOMAK_HOT void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc,
 {
 	struct homak_dev *hdev = homak_dev_of(desc->link);
 
-	rcu_read_lock();
+	homak_rcu_begin();
 	if (trace_homa_tx_enabled())
 		homak_tx_trace(hdev, *desc);
 	if (unlikely(!homak_tx_only(cpu, hdev, desc, way)))
 		homak_tx_rest(cpu, hdev);
-	rcu_read_unlock();
+	homak_rcu_end();
 }
 
 void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev)

@@ -23,30 +23,46 @@
 
 /* ---- threads that wait, seen from others (homak_sock.lock) ---- */
 
+/* The flags of a synchronous wake-up: the thread need not run before who wakes it is done. */
+static int homak_wake_sync __ro_after_init;
+
+static int homak_wake_learn(struct wait_queue_entry *entry, unsigned int mode,
+			    int flags, void *key)
+{
+	homak_wake_sync = flags;
+	return 0;
+}
+
+/* The kernel tells these flags to nobody but functions that a wait queue calls. */
+void homak_wait_init(void)
+{
+	struct wait_queue_entry entry;
+	struct wait_queue_head wq;
+
+	init_waitqueue_head(&wq);
+	init_waitqueue_func_entry(&entry, homak_wake_learn);
+	add_wait_queue(&wq, &entry);
+	__wake_up_sync_key(&wq, TASK_INTERRUPTIBLE, NULL);
+	remove_wait_queue(&wq, &entry);
+}
+
 /*
- * Wakes the thread of @waiter. The thread may return from recvmsg() as soon as it sees
- * @what, but a task's memory stays for a grace period; so it is woken by a wait queue here
- * and not by one of its own.
+ * Wakes the thread of @waiter. The thread may return from recvmsg() as soon as it sees @what, but
+ * a task's memory stays for a grace period, and bottom halves are off. So it is woken as by a wait
+ * queue, of which there is nothing but the entry that names it.
  */
 HOMAK_HOT void homak_rouse(struct homak_waiter *waiter, enum homak_waited what)
 {
 	struct task_struct *task = waiter->task;
 	struct wait_queue_entry entry HOMA_NOINIT;
-	struct wait_queue_head wq HOMA_NOINIT;
 
-	rcu_read_lock();
 	smp_store_release(&waiter->what, (u8)what);
 	/* Pairs with set_current_state() before its last look (homak_sleep_handed()). */
 	smp_mb();
-	if (!task_is_running(task)) {
-		init_waitqueue_head(&wq);
-		init_waitqueue_entry(&entry, task);
-		__add_wait_queue(&wq, &entry);
-		/* The wake-up is synchronous: the thread need not run before we are
-		 * done. */
-		__wake_up_sync_key(&wq, TASK_INTERRUPTIBLE, NULL);
-	}
-	rcu_read_unlock();
+	if (task_is_running(task))
+		return;
+	init_waitqueue_entry(&entry, task);
+	default_wake_function(&entry, TASK_INTERRUPTIBLE, homak_wake_sync, NULL);
 }
 
 struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk)
@@ -54,7 +70,7 @@ struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk)
 	struct homak_waiter *waiter, *best = NULL;
 	int n = 0;
 
-	list_for_each_entry(waiter, &hsk->waiters, list) {
+	hlist_for_each_entry(waiter, &hsk->waiters, list) {
 		if (!best)
 			best = waiter;
 		if (!READ_ONCE(waiter->asleep))
@@ -125,16 +141,21 @@ bool homak_busy_poll(struct homak_sock *hsk, struct homak_waiter *waiter)
 
 #endif
 
-/* Looks for @usecs whether the waiter was handed something. */
+/* Looks for @usecs whether the waiter was handed something. The first look, after which a thread
+ * often has its message, is not counted, so that it need not know the time. */
 static noinline bool homak_look_on(struct homak_waiter *waiter, u32 usecs)
 {
-	u64 end = ktime_get_ns() + (u64)usecs * NSEC_PER_USEC;
+	u64 now = 0, end = 0;
+
 	do {
 		schedule();
 		if (homak_waited(waiter))
 			return true;
 		cpu_relax();
-	} while (ktime_get_ns() < end && !signal_pending(current));
+		now = ktime_get_ns();
+		if (!end)
+			end = now + (u64)usecs * NSEC_PER_USEC;
+	} while (now < end && !signal_pending(current));
 	return false;
 }
 
@@ -169,7 +190,10 @@ static HOMAK_HOT int homak_sleep_handed(struct homak_waiter *waiter, long *timeo
 			err = -EAGAIN;
 			break;
 		}
-		*timeo = schedule_timeout(*timeo);
+		if (likely(*timeo == MAX_SCHEDULE_TIMEOUT))
+			schedule();
+		else
+			*timeo = schedule_timeout(*timeo);
 	}
 	__set_current_state(TASK_RUNNING);
 	return err;
@@ -183,7 +207,7 @@ static void homak_unwait(struct homak_sock *hsk, struct homak_rpc *krpc,
 	struct homak_waiter **p;
 
 	spin_lock_bh(&hsk->lock);
-	list_del_init(&waiter->list);
+	hlist_del_init(&waiter->list);
 	for (p = krpc ? &krpc->waiter : NULL; p && *p; p = &(*p)->next) {
 		if (*p != waiter)
 			continue;

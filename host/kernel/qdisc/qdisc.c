@@ -125,8 +125,8 @@ static bool homak_q_is_own(const struct sk_buff *skb)
 	       net_eq(sock_net(sk), dev_net(skb->dev));
 }
 
-/* Takes a packet of Homa in; false: so many wait that it has to be dropped. Those that are forwarded
- * do not wait for room. */
+/* Takes a packet of Homa in; false: so many wait that it has to be dropped. Those that are
+ * forwarded do not wait for room. */
 static bool homak_q_add_homa(struct Qdisc *sch, struct homak_q *q,
 			     struct sk_buff *skb, u32 prio)
 {
