@@ -62,6 +62,15 @@ check "long messages, both sides poll" ip netns exec a rpc load 4 10.1.0.2 4001 
 expect "the server did" test "$(metric b host_busy_polls)" -gt 0
 sysctl -q -w net.core.busy_read=0
 
+# On a busy machine the response may be there before its thread waits: ask until one was not.
+polls() {
+	round=0
+	while [ "$LOOPS" = 0 ]; do
+		round=$((round + 1))
+		[ $round -le 20 ] && busy wait 1000000 || return
+	done
+}
+
 # The cards stay where they are: back here they would have the name of a new veth.
 pair c d 2
 FROM=c TO=10.2.0.2
@@ -72,7 +81,7 @@ for gro in off on; do
 	expect "veth, GRO $gro: works" busy wait 1000000
 	if [ $gro = on ]; then
 		expect "veth with GRO has NAPI" test "$NAPI" -gt 0
-		expect "and is polled" test "$LOOPS" -gt 0
+		expect "and is polled" polls
 	else
 		expect "veth without GRO has none" test "$NAPI" = 0
 		expect "and nothing can be polled" test "$LOOPS" = 0
