@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.hw.blocks import BLOCKS
+from lab.hw.blocks import BLOCKS, Block
 
 
 def main(arguments: list[str]) -> int:
@@ -28,6 +30,13 @@ def main(arguments: list[str]) -> int:
     report.add_argument("blocks", nargs="*", metavar="BLOCK", help=", ".join(BLOCKS))
     report.add_argument(
         "--width", "--size", type=int, action="append", help="data bits, or messages of grant*"
+    )
+    report.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another parameter of the modules, as PAGES_BITS=9 of lro and nic",
     )
     report.add_argument(
         "--instances",
@@ -62,8 +71,13 @@ def main(arguments: list[str]) -> int:
         for size in args.width or ():
             if size not in BLOCKS[name].sizes:
                 parser.error(f"the sizes of {name} are {', '.join(map(str, BLOCKS[name].sizes))}")
-    names, widths = args.blocks or list(BLOCKS), args.width or []
-    return _guarded(lambda: (_instances if args.instances else _report)(names, widths))
+    for said in args.set:
+        if not re.fullmatch(r"[A-Z_]+=\d+", said):
+            parser.error(f"--set takes NAME=VALUE, not {said}")
+    others = {name: int(value) for name, value in (said.split("=") for said in args.set)}
+    blocks = {n: replace(BLOCKS[n], others=others) for n in args.blocks or BLOCKS}
+    widths = args.width or []
+    return _guarded(lambda: (_instances if args.instances else _report)(blocks, widths))
 
 
 def _guarded(what: Callable[[], int]) -> int:
@@ -80,30 +94,30 @@ def _demo(args: argparse.Namespace) -> int:
     return demo.main(demo.Options(args.seconds, args.wave, tuple(args.without)))
 
 
-def _report(names: list[str], widths: list[int]) -> int:
+def _report(blocks: dict[str, Block], widths: list[int]) -> int:
     from lab.hw.synthesize import area, speed
 
     print("LUTs, flip-flops, block RAMs: UltraScale+ (yosys). MHz: ECP5-85, grade 8 (nextpnr).")
     print(f"{'block':<13}{'size':>5}{'LUTs':>8}{'FFs':>8}{'RAMs':>6}{'MHz':>8}  longest path")
-    for name in names:
-        for width in widths or BLOCKS[name].sizes:
+    for name, block in blocks.items():
+        for width in widths or block.sizes:
             begun = time.monotonic()
-            luts, flops, rams = area(BLOCKS[name], width)
+            luts, flops, rams = area(block, width)
             # The area of a large block is there long before its speed.
             print(f"{name:<13}{width:>5}{luts:>8}{flops:>8}{rams:>6.1f}", end="", flush=True)
-            mhz, path = speed(BLOCKS[name], width)
+            mhz, path = speed(block, width)
             said = "" if mhz is None else f"{mhz:.1f}"
             print(f"{said:>8}  {path}  ({time.monotonic() - begun:.0f} s)", flush=True)
     return 0
 
 
-def _instances(names: list[str], widths: list[int]) -> int:
+def _instances(blocks: dict[str, Block], widths: list[int]) -> int:
     from lab.hw.synthesize import instances
 
     print(f"{'instance':<50}{'size':>5}{'LUTs':>8}{'FFs':>8}{'RAMs':>6}")
-    for name in names:
-        for width in widths or BLOCKS[name].sizes:
-            for place, luts, flops, rams in instances(BLOCKS[name], width):
+    for block in blocks.values():
+        for width in widths or block.sizes:
+            for place, luts, flops, rams in instances(block, width):
                 print(f"{place:<50}{width:>5}{luts:>8}{flops:>8}{rams:>6.1f}", flush=True)
     return 0
 

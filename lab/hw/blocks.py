@@ -21,7 +21,8 @@ class Block:
     """`top`: the module; `files`: modules below it, each in a file of its name; `tests`: the
     modules of hw/tb that test it. `parameter`: the one whose values are `sizes`; `smoke`: random
     frames, or what the block has instead, in a short test, by size. `seen`: signals of modules
-    below it that a test looks at or sets, each with its module."""
+    below it that a test looks at or sets, each with its module. `others`: parameters of a report that
+    are not as the module has them."""
 
     top: str
     files: tuple[str, ...]
@@ -31,6 +32,7 @@ class Block:
     # A narrow port needs many more cycles for a frame. The width between has its turn in --hw.
     smoke: Mapping[int, int] = field(default_factory=lambda: {64: 2000, 512: 10_000})
     seen: tuple[tuple[str, str], ...] = ()
+    others: Mapping[str, int] = field(default_factory=dict)
 
     def sources(self, root: Path = RTL) -> list[Path]:
         """In the order in which they must be read."""

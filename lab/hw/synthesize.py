@@ -55,7 +55,8 @@ def tool(begin: str, arguments: list[str], folder: Path) -> str:
 
 
 def _folder(block: Block, width: int) -> Path:
-    folder = BUILD / "hw" / "report" / f"{block.top}-{width}"
+    name = "-".join([block.top, str(width), *(f"{n}={v}" for n, v in block.others.items())])
+    folder = BUILD / "hw" / "report" / name
     folder.mkdir(parents=True, exist_ok=True)
     for source in block.sources():
         (folder / source.name).write_text(source.read_text())
@@ -64,7 +65,9 @@ def _folder(block: Block, width: int) -> Path:
 
 def _read(block: Block, width: int) -> str:
     names = " ".join(source.name for source in block.sources())
-    return f"read_slang --threads 1 {names} --top {block.top} -G{block.parameter}={width}"
+    parameters = {block.parameter: width, **block.others}
+    said = " ".join(f"-G{name}={value}" for name, value in parameters.items())
+    return f"read_slang --threads 1 {names} --top {block.top} {said}"
 
 
 def area(block: Block, width: int) -> tuple[int, int, float]:

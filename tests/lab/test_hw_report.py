@@ -112,6 +112,28 @@ def test_report__instances(
     assert said == [["homa_nic", "64", "9", "8", "1.5"], ["homa_nic.lso", "64", "7", "6", "0.5"]]
 
 
+def test_report__of_other_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tools are told them, in a folder of their own."""
+    asked: list[tuple[str, str]] = []
+
+    def tool(_begin: str, arguments: list[str], folder: Path) -> str:
+        asked.append((folder.name, (folder / arguments[-1]).read_text().splitlines()[0]))
+        raise LabError("no tool")
+
+    monkeypatch.setattr(synthesize, "tool", tool)
+    monkeypatch.setattr(synthesize, "BUILD", tmp_path)
+    assert hw.main(["report", "lro", "--size", "64", "--set", "PAGES_BITS=9"]) != 0
+    ((folder, read),) = asked
+    assert folder == "homa_lro-64-PAGES_BITS=9"
+    assert read.endswith(" -GWIDTH=64 -GPAGES_BITS=9")
+
+
+def test_report__parameters_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        hw.main(["report", "lro", "--set", "PAGES_BITS"])
+    assert "NAME=VALUE, not PAGES_BITS" in capsys.readouterr().err
+
+
 def test_proofs__have_the_modules_that_they_are_of() -> None:
     for name, proof in formal.PROOFS.items():
         files = [RTL / f"{file}.sv" for file in proof.files]
