@@ -16,7 +16,7 @@ module homa_lro
 
     input logic on,                        // merge
     input logic [15:0] limit,              // bytes of a unit
-    input logic [15:0] patience,           // cycles for which a unit waits for more; up to 65,520
+    input logic [15:0] patience,           // cycles for which a unit waits for more; up to 65,024
 
     input logic s_valid,
     output logic s_ready,
@@ -62,6 +62,7 @@ module homa_lro
   logic [PAGES_BITS-1:0] f_page;
   logic [13:0] f_bytes;
   homa_lro_info_t judged, f_info;
+  logic [16:0] packet_end;
   homa_lro_key_t key;
 
   logic r_on, give, low;
@@ -73,7 +74,7 @@ module homa_lro
   wire meta_moves = p_valid && p_ready && p_meta_valid;
   homa_lro_judge judge (
       .clk, .early_adv(p_ready || !p_valid), .s_early(p_early),
-      .adv(meta_moves), .s_meta(p_meta), .q_info(judged), .q_key(key));
+      .adv(meta_moves), .s_meta(p_meta), .q_info(judged), .q_end(packet_end), .q_key(key));
 
   homa_lro_store #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) store (
       .clk, .rst, .s_valid(p_valid), .s_ready(p_ready), .s_data(p_data), .s_keep(p_keep),
@@ -86,6 +87,7 @@ module homa_lro
     f_info = judged;
     f_info.bytes = f_bytes;
     f_info.bad = f_bad || f_long;
+    f_info.merges = judged.merges && packet_end == {3'd0, f_bytes};
     f_info.homa = judged.homa && !f_bad;  // what it says of an RPC is not to be believed
     f_info.hashed.class_ = key.class_;
     f_info.hashed.v4 = key.v4;

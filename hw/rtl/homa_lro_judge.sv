@@ -9,6 +9,8 @@
 // * DATA that decodes, directly on IP or in UDP over IPv4 without a checksum;
 // * no options of IPv4, whose header's checksum is right, and no extension headers of IPv6;
 // * an offset in the packet's own field, not in the sequence number;
+// * nothing behind the packet in its frame, which homa_lro sees once the frame has ended: who reads
+//   the packets of a unit stops at their ends, and what is behind would keep its pages for ever;
 // * not retransmitted, which somebody waits for, and not all of a message.
 module homa_lro_judge
   import homa_nic_pkg::*;
@@ -23,6 +25,7 @@ module homa_lro_judge
     input homa_meta_t s_meta,
     /* verilator lint_on UNUSEDSIGNAL */
     output homa_lro_info_t q_info, // bytes, bad and hashed are not said here: 0
+    output logic [16:0] q_end,     // of the Homa packet in its frame, bytes
     output homa_lro_key_t q_key
 );
   function automatic logic [15:0] fold(input logic [19:0] value);
@@ -82,6 +85,7 @@ module homa_lro_judge
       q_info.digest <= fold32(id[63:32]) ^ fold32(id[31:0]) ^ fold32(ports) ^
                        fold32(s_meta.l3.src[31:0]);
       q_info.at <= s_meta.at;
+      q_end <= {9'd0, s_meta.at} + s_meta.bytes;
       q_info.offset <= seg_offset;
       q_info.length <= length[13:0];
       q_key.tci <= s_meta.l3.tci;

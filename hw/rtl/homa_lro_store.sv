@@ -3,7 +3,9 @@
 // The memory of large receive: frames are written into chains of pages as they come, and read in
 // any order later. Who reads a page gives it back. When no page is free, the input waits.
 //
-// A frame longer than LONGEST is cut there, so that each frame ends in a memory of bounded size.
+// A frame longer than LONGEST is cut there, so that each frame ends in a memory of bounded size. A
+// last beat without bytes is in no page, for nobody would read it and give the page back. A frame
+// has one page at least, also one without bytes.
 module homa_lro_store
   import homa_lro_pkg::*;
 #(
@@ -99,11 +101,12 @@ module homa_lro_store
   logic need;              // the next beat begins a page
   wire fills = !begins && bytes == 14'(LONGEST - BYTES);
   wire take = s_valid && s_ready;
+  wire nothing = !begins && !s_keep[0];  // a frame's last beat, and the bytes before it were all
   wire [PAGES_BITS-1:0] here = need ? spare : page;
   wire [13:0] bytes_now = (begins ? 14'd0 : bytes) +
                           (too_long ? 14'd0 : s_last ? 14'(count(s_keep)) : 14'(BYTES));
   assign s_ready = (!need || spare_valid) && (!begins || f_room);
-  assign take_spare = take && need;
+  assign take_spare = take && need && !nothing;
 
   // The memory is large, so its inputs come from registers. What is written is not read before the
   // frame has ended, and that is told in the cycle in which its last beat is written.

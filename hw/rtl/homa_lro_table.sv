@@ -29,7 +29,7 @@ module homa_lro_table
 
     input logic on,                       // merge; else all frames pass
     input logic [15:0] limit,             // bytes of a unit
-    input logic [15:0] patience,          // cycles for which a unit may be open; up to 65,520
+    input logic [15:0] patience,          // cycles for which a unit may be open; up to 65,024
     input logic low,                      // memory is short
 
     input logic f_valid,
@@ -133,6 +133,10 @@ module homa_lro_table
   logic [SLOT_BITS-1:0] free, own;
 
   // ---- time ----
+
+  // One slot is looked at in a cycle, and one unit that is late is remembered: another that becomes
+  // late before that one is closed is found again a round later. Ages are modulo 2^16, so the
+  // longest patience leaves 32 rounds for that.
 
   logic [15:0] now, soon;                 // soon: now + 1
   logic [SLOT_BITS-1:0] scan, aged_slot, late_slot;

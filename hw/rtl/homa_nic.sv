@@ -221,6 +221,11 @@ module homa_nic
     events[COUNT_PACE_LIED] <= lied;
     events[COUNT_STAMP_UNTAKEN] <= untaken;
     events[COUNT_STAMP_CROWDED] <= crowded;
+    // What is told in the cycle of a reset was before it.
+    if (rst) begin
+      for (int i = 0; i < COUNT_SUMS; i++) sums[i] <= 0;
+      events <= 0;
+    end
   end
 
   homa_stats #(.COUNTERS(COUNT), .SUMS(COUNT_SUMS)) stats (

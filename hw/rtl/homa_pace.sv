@@ -124,7 +124,7 @@ module homa_pace #(
       last_group_1[g] <= keep[8*g] && !keep[8*g+8];
     end
     other_1 <= s_other;
-    left_1 <= left;
+    left_1 <= rst ? 7'd0 : left;
     beat_1 <= !rst && take && !s_last;
     part_1 <= !rst && take && s_last;
   end

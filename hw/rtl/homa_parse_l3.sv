@@ -100,8 +100,9 @@ module homa_parse_l3
       s_last <= in_last;
       s_first <= first;
       s_beat <= beat;
-      // Above 64 KB the exact number is of no use; it must not become small again.
-      s_bytes <= bytes_before[16] ? bytes_before : bytes_now;
+      // Beyond the longest packet and the headers before it the exact number is of no use; it must
+      // not become small again.
+      s_bytes <= bytes_before[16] && bytes_before[7] ? bytes_before : bytes_now;
       s_vlan <= vlan_now;
       if (at[(TYPE_AT+1)/HALVES]) s_tci <= half(in_data, (TYPE_AT + 1) % HALVES);
     end

@@ -127,7 +127,7 @@ module homa_registers
   assign pace_on = control[CONTROL_PACE];
 
   always_ff @(posedge clk) begin
-    tick_begins <= rst || (write && write_at == RSS_TICK_AT);
+    tick_begins <= rst || (write && write_ok && write_at == RSS_TICK_AT);
     if (tick_begins || tick_left == 1) tick_left <= tick_cycles;
     else tick_left <= tick_left - 1;
     rss_tick <= !rst && !tick_begins && tick_left == 1;

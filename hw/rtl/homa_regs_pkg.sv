@@ -29,7 +29,7 @@ package homa_regs_pkg;
   localparam logic [11:0] LRO_PATIENCE_AT = 12'h028;
   localparam logic [31:0] LRO_PATIENCE_RESET = 32'h9c4;
   localparam logic [31:0] LRO_PATIENCE_LEAST = 32'h0;
-  localparam logic [31:0] LRO_PATIENCE_MOST = 32'hfff0;
+  localparam logic [31:0] LRO_PATIENCE_MOST = 32'hfe00;
   localparam logic [11:0] RSS_TICK_AT = 12'h02c;
   localparam logic [31:0] RSS_TICK_RESET = 32'h3d090;
   localparam logic [31:0] RSS_TICK_LEAST = 32'h1;

@@ -16,6 +16,8 @@ from hw.tb.reference import Verdict, judge
 from hw.tb.stream import Pauses, Sink, Source
 
 PATIENCE = 150_000
+# Pages of the block's memory, all of which are free when nothing is inside.
+PAGES = 1024
 
 
 class Bench:
@@ -43,6 +45,7 @@ class Bench:
         # Frames whose part of the list has not been taken yet, and those behind them.
         self.behind: deque[tuple[bytes, list[dict[str, int]]]] = deque()
         self.limit = int(dut.limit.value)
+        self.free = dut.store.number
         self.events: Counter[str] = Counter()
         self.names = {1 << at: name for name, at in lro_events().items()}
         if steady:
@@ -155,6 +158,8 @@ class Bench:
         for _ in range(200):
             assert not await self.step(), "something left that was not sent"
         assert not self.behind, "the list is too short"
+        lost = PAGES - int(self.free.value)
+        assert not lost, f"{lost} pages of the memory are lost"
         assert not self.list, "the list is longer than the units"
 
     def counts(self) -> Counter[str]:

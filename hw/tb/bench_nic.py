@@ -42,6 +42,7 @@ class Receive(bench_lro.Bench):
             **{f"l_{n}": getattr(dut, f"hl_{n}") for n in ("valid", "ready")},
             **{f"l_{n}": getattr(dut, f"hl_{n}") for n in ("offset", "length", "last")},
             events=dut.receive.lro_events,
+            store=dut.receive.lro.store,
             limit=SimpleNamespace(value=65_535),
         )
         super().__init__(view, rng, width, steady, ("queue", "hash", "class", "at", "time"))

@@ -12,10 +12,11 @@ from typing import Any
 
 import cocotb
 
+from hw.registers import load
 from hw.tb import units
 from hw.tb.bench_lro import Bench
 from hw.tb.reference import judge
-from hw.tb.stream import reset
+from hw.tb.stream import Beat, beats, reset
 from hw.tb.units import Rpc
 
 WIDTH = int(os.environ.get("HW_WIDTH", "512"))
@@ -279,6 +280,59 @@ async def pages_come_back(dut: Any) -> None:
     bench.send([rpcs[i % 8].data(rng) for i in range(600)] + [rpcs[0].grant(rng)] * 1100)
     await bench.finish()
     assert bench.counts()["MERGED"] > 500
+
+
+@cocotb.test()
+async def bytes_behind(dut: Any) -> None:
+    """Packets that could be merged, with thousands of bytes behind them in their frames: they pass as
+    they came, and no page is lost, though there are more of them than pages."""
+    rng = random.Random(SEED)
+    await start(dut)
+    bench = Bench(dut, rng, WIDTH, steady=True)
+    rpcs = [Rpc(i, 100_000, 300) for i in range(8)]
+    bench.send([rpcs[i % 8].data(rng) + rng.randbytes(4000) for i in range(90)])
+    await bench.finish()
+    assert bench.counts()["PASSED"] == 90
+
+
+@cocotb.test()
+async def last_beat_without_bytes(dut: Any) -> None:
+    """A frame's last beat has no bytes, and those before it fill a page: the frame passes as it is,
+    and no page is lost, though there are more such frames than pages."""
+    rng = random.Random(SEED)
+    await start(dut)
+    bench = Bench(dut, rng, WIDTH, steady=True)
+    frame = bytes(12) + b"\x88\xb5" + rng.randbytes(256 - 14)
+    full = [Beat(beat.data, beat.count, False) for beat in beats(frame, WIDTH)]
+    for _ in range(1100):
+        bench.expect(frame)
+    bench.source.queue = iter([*full, Beat(0, 0, True)] * 1100)
+    bench.source.done = False
+    await bench.finish()
+    assert bench.counts()["PASSED"] == 1100
+
+
+@cocotb.test()
+async def longest_patience(dut: Any) -> None:
+    """Units become as old as they may be at about one time, while other frames keep the block busy:
+    with the longest patience that can be set each leaves soon after it."""
+    rng = random.Random(SEED)
+    patience = next(r.most for r in load().registers if r.name == "LRO_PATIENCE")
+    # The block looks at a frame for four cycles.
+    for phase in range(4):
+        await start(dut, patience=patience)
+        bench = Bench(dut, rng, WIDTH, steady=True)
+        bench.send([Rpc(i, 10_000, 30).data(rng) for i in range(14)])
+        for _ in range(patience - 200 + phase):
+            await bench.step()
+        assert not bench.units
+        bench.send([Rpc(99, 10_000, 100).grant(rng)] * (1200 * WIDTH // 512))
+        for _ in range(1200):
+            await bench.step()
+        # What waits behind a unit may take the place of another.
+        left = bench.events["TIMED"] + bench.events["EVICTED"]
+        assert left == 14, f"{left} of 14 units have left"
+        await bench.finish()
 
 
 @cocotb.test()

@@ -134,6 +134,25 @@ async def longest(dut: Any) -> None:
 
 
 @cocotb.test()
+async def longest_super_frame(dut: Any) -> None:
+    """The longest packets that IP's length can say, of 65,535 bytes, and of as many behind the header
+    of IPv6: their frames have more than 64 KB. Each is sent, also with bytes behind it, and is cut if
+    its last byte is not there."""
+    rng = random.Random(SEED)
+    await start(dut)
+    whole = []
+    for v6, vlan in ((False, False), (False, True), (True, False), (True, True)):
+        size = 65_535 - 56 - (0 if v6 else 20)
+        whole.append(Rpc(1, 200_000, size, v6=v6, vlan=vlan).data(rng))
+    sent = [*whole, whole[0] + bytes(300), whole[0][:-1], whole[3][:-1]]
+    items = [Super(frame, True, 9000, i) for i, frame in enumerate(sent)]
+    bench = await run(dut, items, [], rng, steady=True)
+    c = constants()
+    statuses = [status for _, status, _ in bench.done]
+    assert statuses == [c["DONE_SENT"]] * 5 + [c["DONE_CUT"]] * 2
+
+
+@cocotb.test()
 async def first_packet(dut: Any) -> None:
     """Nothing waits: the first packet of a super-frame leaves so many cycles after the beat with
     which its headers are known and the beats that it has, IPv4 as soon as IPv6. Options of IPv4

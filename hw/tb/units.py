@@ -126,6 +126,9 @@ def merges(frame: bytes, verdict: Verdict) -> bool:
         return False
     if homa[OFFSET_AT:HEADER] == b"\xff" * 4 or homa[48]:
         return False
+    # What is behind a packet would not be in the unit.
+    if said["at"] + len(homa) != len(frame):
+        return False
     return said["length"] != len(homa) - HEADER
 
 

@@ -62,7 +62,7 @@ BLOCKS = {
         Block("homa_parser", _PARSER[:-1], ("test_parser", "test_vectors")),
         Block("homa_classify", (*_PARSER, *_HASH, *_RSS), ("test_classify",)),
         Block("homa_lso", (*_PARSER, *_LSO), ("test_lso",)),
-        Block("homa_lro", (*_PARSER, *_LRO), ("test_lro",)),
+        Block("homa_lro", (*_PARSER, *_LRO), ("test_lro",), seen=(("homa_lro_store", "number"),)),
         Block("homa_pace", (), ("test_pace",)),
         Block(
             "homa_grant_queue",
@@ -84,7 +84,10 @@ BLOCKS = {
             "homa_nic",
             (*_PARSER, *_RSS, *_LSO, *_LRO, *_NIC),
             ("test_nic", "test_ends"),
-            seen=(("homa_stats", "memory"), ("homa_clock", "now"), ("homa_receive", "lro_events")),
+            seen=(
+                *(("homa_stats", "memory"), ("homa_clock", "now")),
+                *(("homa_receive", "lro_events"), ("homa_lro_store", "number")),
+            ),
         ),
     )
 }

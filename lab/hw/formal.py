@@ -90,6 +90,10 @@ PROOFS = {
         smaller=_SMALLER_LRO,
         rare=True,
     ),
+    "lro_store": Proof(
+        *("lro", (*_LRO, "homa_lro_store"), 14, 18),
+        smaller={"homa_lro_pkg": (("LONGEST = 9216;", "LONGEST = 512;"),)},
+    ),
     "skid": Proof("lso", ("homa_skid",), 8, 12),
     "turns": Proof("lso", ("homa_turns",), 10, 14),
     "frame_fifo": Proof("lso", ("homa_frame_fifo",), 8, 10),
