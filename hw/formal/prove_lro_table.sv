@@ -14,8 +14,8 @@ module prove_lro_table
   import homa_lro_pkg::*;
 #(
     parameter int WORDS = 2,
-    parameter int SLOWEST = 15,
-    parameter int LONGEST_WAIT = 15
+    parameter int SLOWEST = 17,
+    parameter int LONGEST_WAIT = 18
 ) (
     input logic clk,
     input logic rst,

@@ -29,10 +29,10 @@ module homa_axil #(
     output logic [1:0] rresp,
 
     input logic busy,                  // no write now
-    output logic write,                // for a cycle; the answer comes in the same
-    output logic [AT_BITS-1:0] write_at,
+    output logic write,                // for a cycle
+    output logic [AT_BITS-1:0] write_at,    // from the cycle before it on
     output logic [31:0] write_data,
-    input logic write_ok,
+    input logic write_ok,              // whether these two are allowed, as they were a cycle ago
 
     output logic read,                 // for a cycle; the answer comes with read_done
     output logic [AT_BITS-1:0] read_at,
@@ -45,8 +45,8 @@ module homa_axil #(
   localparam logic [1:0] OKAY = 2'b00;
   localparam logic [1:0] SLVERR = 2'b10;
 
-  logic has_at, has_data, whole, reading;
-  wire now = has_at && has_data && !bvalid && !busy;
+  logic has_at, has_data, settled, whole, reading;
+  wire now = settled && !bvalid && !busy;
   wire good = whole && write_at[1:0] == 0;
   wire write_bad = now && !(good && write_ok);
   wire read_bad = read_done && !(read_ok && read_at[1:0] == 0);
@@ -60,6 +60,7 @@ module homa_axil #(
     if (rst) begin
       has_at <= 0;
       has_data <= 0;
+      settled <= 0;
       bvalid <= 0;
       reading <= 0;
       read <= 0;
@@ -70,6 +71,7 @@ module homa_axil #(
       else if (now) has_at <= 0;
       if (wvalid && wready) has_data <= 1;
       else if (now) has_data <= 0;
+      settled <= has_at && has_data && !now;
       bvalid <= now || (bvalid && !bready);
       read <= arvalid && arready;
       reading <= read || (reading && !read_done);

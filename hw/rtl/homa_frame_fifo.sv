@@ -12,7 +12,8 @@
 module homa_frame_fifo #(
     parameter int WIDTH = 512,
     parameter int DEPTH_BITS = 9,  // log2 of the beats that it holds
-    parameter int ROOM = 1         // beats, for s_room
+    parameter int ROOM = 1,        // beats, for s_room
+    parameter bit ASKED = 1        // a beat waits for s_ready; else who sends it goes by s_room
 ) (
     input logic clk,
     input logic rst,
@@ -37,6 +38,8 @@ module homa_frame_fifo #(
   localparam int SLICES = (ENTRY + SLICE - 1) / SLICE;
 
   logic [DEPTH_BITS:0] write_at, ended_at, read_at;  // the highest bit tells full from empty
+  logic [DEPTH_BITS:0] after;                        // read_at + 1
+  logic some;                                        // there is a beat at read_at
   /* verilator lint_off UNUSEDSIGNAL */
   logic [SLICES*SLICE-1:0] head, first;       // not all bits of the last slice matter
   /* verilator lint_on UNUSEDSIGNAL */
@@ -45,7 +48,7 @@ module homa_frame_fifo #(
   wire full = write_at[DEPTH_BITS] != read_at[DEPTH_BITS] &&
               write_at[DEPTH_BITS-1:0] == read_at[DEPTH_BITS-1:0];
   logic [DEPTH_BITS:0] held;  // beats, a cycle ago
-  wire push = s_valid && s_ready;
+  wire push = s_valid && (s_ready || !ASKED);
   assign s_ready = !full;
   assign {m_last, m_keep, m_data} = first[ENTRY-1:0];
 
@@ -57,8 +60,14 @@ module homa_frame_fifo #(
   wire give = m_valid && m_ready;
   wire move = head_valid && (!first_valid || give);
   wire beyond = ahead != 0 || read_at == ended_at;  // what is read next is of such a frame
-  wire pop = (!head_valid || move) && read_at != write_at && !(s_abort && beyond);
-  assign m_valid = first_valid && !first_ahead;
+  wire pop = (!head_valid || move) && some && !(s_abort && beyond);
+
+  // What these are next. Whether a beat is offered is a register, for much is decided by it.
+  wire next_head = pop || (head_valid && !move && !(s_abort && head_ahead));
+  wire next_first = (move && !(s_abort && head_ahead)) ||
+                    (first_valid && !give && !(s_abort && first_ahead));
+  wire [1:0] next_ahead = s_abort || (push && s_last) ? 2'd0 : ahead + 2'(pop && beyond);
+  wire next_first_ahead = next_ahead == 2 || (next_ahead == 1 && !next_head);
 
   for (genvar i = 0; i < SLICES; i++) begin : slice
     logic [SLICE-1:0] memory[1 << DEPTH_BITS];
@@ -77,20 +86,30 @@ module homa_frame_fifo #(
       write_at <= 0;
       ended_at <= 0;
       read_at <= 0;
+      after <= 1;
+      some <= 0;
       head_valid <= 0;
       first_valid <= 0;
+      m_valid <= 0;
       ahead <= 0;
     end else begin
       if (s_abort) write_at <= ended_at;
       else if (push) write_at <= write_at + 1;
       if (push && s_last) ended_at <= write_at + 1;
-      if (s_abort && ahead != 0) read_at <= ended_at;
-      else if (pop) read_at <= read_at + 1;
-      if (s_abort || (push && s_last)) ahead <= 0;
-      else if (pop && beyond) ahead <= ahead + 1;
-      head_valid <= pop || (head_valid && !move && !(s_abort && head_ahead));
-      first_valid <= (move && !(s_abort && head_ahead)) ||
-                     (first_valid && !give && !(s_abort && first_ahead));
+      if (s_abort && ahead != 0) begin
+        read_at <= ended_at;
+        after <= ended_at + 1;
+      end else if (pop) begin
+        read_at <= after;
+        after <= after + 1;
+      end
+      // What is taken back was not read, or all that was read with it is forgotten.
+      if (s_abort) some <= ahead == 0 && (pop ? ended_at != after : ended_at != read_at);
+      else some <= push || (pop ? write_at != after : write_at != read_at);
+      ahead <= next_ahead;
+      head_valid <= next_head;
+      first_valid <= next_first;
+      m_valid <= next_first && !next_first_ahead;
     end
   end
 endmodule

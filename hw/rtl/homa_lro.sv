@@ -153,17 +153,22 @@ module homa_lro
   /* verilator lint_on UNUSEDSIGNAL */
   logic [WORD-1:0] k_key;
   wire [WORDS*WORD-1:0] words = (WORDS * WORD)'(key);
+  // Where it is in the memory is known late, too.
+  logic [PAGES_BITS-1:0] asked_page;
+  always_ff @(posedge clk) asked_page <= k_page;
 
   if (WORDS > 1) begin : narrow
+    logic [WORD_BITS-1:0] asked_word;
     always_ff @(posedge clk) begin
+      asked_word <= k_word;
       if (f_valid)
         for (int i = 0; i < WORDS; i++) keys[{f_page, WORD_BITS'(i)}] <= words[WORD*i+:WORD];
-      k_key <= keys[{k_page, k_word}];
+      k_key <= keys[{asked_page, asked_word}];
     end
   end else begin : wide
     always_ff @(posedge clk) begin
       if (f_valid) keys[f_page] <= words;
-      k_key <= keys[k_page];
+      k_key <= keys[asked_page];
     end
   end
 
@@ -183,7 +188,8 @@ module homa_lro
   logic [PAGES_BITS-1:0] w_page;
   homa_lro_info_t w_info;
   wire advance = second_valid && (!w_valid || w_ready);
-  wire fetch = wait_in != wait_out && (!second_valid || advance);
+  // A frame is looked at for four cycles at least, so there is time for this one after the other.
+  wire fetch = wait_in != wait_out && !second_valid;
 
   always_ff @(posedge clk) begin
     if (f_valid) waiting[wait_in[WAIT_BITS-1:0]] <= {f_page, f_info};

@@ -6,7 +6,8 @@
 // offset is at the same place in each.
 //
 // Bytes are turned by the difference of their places in the memory and in the unit, which is one
-// number for a packet, and joined with what is left of the beat before.
+// number for a packet, and joined with what is left of the beat before. The last step of turning,
+// by one byte or none, is done while they are joined, for a look-up table has room for both.
 module homa_lro_emit
   import homa_lro_pkg::*;
   import homa_wire_pkg::*;
@@ -75,9 +76,10 @@ module homa_lro_emit
   localparam logic [1:0] RUN = 2;    // its beats are
   localparam logic [1:0] FLUSH = 3;  // what is left of the unit's last beat
 
-  // What is done with a beat that comes out of the memory, once it is turned.
+  // What is done with a beat that comes out of the memory, once it is turned, but for one byte.
   typedef struct packed {
     logic [LOG-1:0] held;       // bytes that are there from before
+    logic late;                 // it is to be turned by a byte more
     logic emit;                 // a beat is complete
     logic last;
     logic [LOG:0] count;        // bytes of it, if it is the last
@@ -90,7 +92,7 @@ module homa_lro_emit
 
   typedef struct packed {
     logic begins;               // it is the unit's first
-    logic [LOG-1:0] turn;       // by which it is turned, bytes
+    logic [LOG-2:0] turn;       // by which it is turned, pairs of bytes
     join_t then_;
   } step_t;
 
@@ -135,7 +137,7 @@ module homa_lro_emit
   step_t step;
   always_comb begin
     step.begins = number == 1 && row == 0;
-    step.turn = held - from;
+    {step.turn, step.then_.late} = held - from;
     step.then_.held = held;
     step.then_.emit = whole || finishes;
     step.then_.last = finishes && !over;
@@ -253,15 +255,16 @@ module homa_lro_emit
   logic [31:0] b_hash;
   logic [1:0][WIDTH-1:0] a_data;
   logic a_half;
-  logic [WIDTH-1:0] turned, b_data, kept, joined;
+  logic [WIDTH-1:0] turned, b_data, whole_turn, kept, joined;
 
   always_comb begin
     turned = a_data[a_half];
-    for (int i = 0; i < LOG; i++)
-      if (a.turn[i]) turned = (turned << (8 << i)) | (turned >> (WIDTH - (8 << i)));
+    for (int i = 1; i < LOG; i++)
+      if (a.turn[i-1]) turned = (turned << (8 << i)) | (turned >> (WIDTH - (8 << i)));
+    whole_turn = b.late ? {b_data[WIDTH-9:0], b_data[WIDTH-1-:8]} : b_data;
     for (int i = 0; i < BYTES; i++)
       joined[8*i+:8] = b.mark && b.mark_at == LOG'(i) ? DOFF_UNIT
-                     : (LOG + 1)'(i) < {1'b0, b.held} ? kept[8*i+:8] : b_data[8*i+:8];
+                     : (LOG + 1)'(i) < {1'b0, b.held} ? kept[8*i+:8] : whole_turn[8*i+:8];
   end
 
   always_ff @(posedge clk) begin
@@ -304,7 +307,7 @@ module homa_lro_emit
     if (adv && b_valid) begin
       m_about <= b_about;
       m_hash <= b_hash;
-      kept <= b.emit ? b_data : joined;
+      kept <= b.emit ? whole_turn : joined;
       m_data <= joined;
       for (int i = 0; i < BYTES; i++) m_keep[i] <= !b.last || (LOG + 1)'(i) < b.count;
       m_last <= b.last;

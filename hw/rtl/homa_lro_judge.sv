@@ -28,10 +28,10 @@ module homa_lro_judge
     output logic [16:0] q_end,     // of the Homa packet in its frame, bytes
     output homa_lro_key_t q_key
 );
-  function automatic logic [15:0] fold(input logic [19:0] value);
-    logic [16:0] once;
-    once = {1'b0, value[15:0]} + {13'd0, value[19:16]};
-    fold = once[15:0] + {15'd0, once[16]};
+  // Are all bits of this sum 1, once its carries are added to it? That is so if the lowest 16 and the
+  // carries give 16 ones: a sum that overflows is small.
+  function automatic logic all_ones(input logic [19:0] value);
+    all_ones = &value[15:4] && &(value[3:0] ^ value[19:16]);
   endfunction
 
   function automatic logic [15:0] fold32(input logic [31:0] value);
@@ -58,7 +58,7 @@ module homa_lro_judge
       carried <= s_early.class_ == CLASS_HOMA ||
                  (early_udp && s_early.l3.v4 && s_early.no_sum);
       plain <= s_early.at == plain_at;
-      right <= s_early.l3.v6 || &fold(s_early.l3.sum);
+      right <= s_early.l3.v6 || all_ones(s_early.l3.sum);
       data <= kind == TYPE_DATA && !(&early_offset) && retransmit == 0;
       length <= s_early.bytes - DATA_HDR[16:0];
     end

@@ -42,7 +42,7 @@ module homa_lro_table
 
     output logic [PAGES_BITS-1:0] k_page, // a word of the key of the frame with this first page
     output logic [WORD_BITS-1:0] k_word,
-    input logic [WORD-1:0] k_key,         // a cycle later
+    input logic [WORD-1:0] k_key,         // two cycles later
 
     output logic u_valid,                 // the next unit to leave
     input logic u_ready,
@@ -125,11 +125,12 @@ module homa_lro_table
   wire [SLOT_BITS-1:0] found = number_of(own_bit);
 
   // The open slot from the hand on, which goes round: roughly the oldest. It is known two cycles
-  // late; whoever closes it looks whether it is open, or no slot has changed in the meantime.
-  logic [SLOT_BITS-1:0] hand, victim, hand_before;
-  logic [SLOTS-1:0] turned;
+  // late, and a third cycle later whether it is open now.
+  logic [SLOT_BITS-1:0] hand, victim, open_victim;
+  logic victim_open;                      // that in open_victim is
+  logic [SLOTS-1:0] ahead, round;         // open slots from the hand on; all of them
 
-  logic has_free, has_open, mine, waits;  // mine: an open unit of the RPC; waits: any slot of it
+  logic has_free, mine, waits;            // mine: an open unit of the RPC; waits: any slot of it
   logic [SLOT_BITS-1:0] free, own;
 
   // ---- time ----
@@ -143,14 +144,16 @@ module homa_lro_table
   logic [15:0] age;                       // of the unit in aged_slot, if aged_open
   logic aged_open;
   logic late;                             // the unit in late_slot is as old as it may be
+  logic late_open;                        // and is open, which is known a cycle later
   wire aged = aged_open && age >= patience;
+  wire stays = late && is_open[late_slot];
 
   // ---- a frame and its slot ----
 
   unit_t unit;
   wire unit_t found_unit = units[found];
   logic [16:0] fill;
-  logic same;                             // its key is that of the unit's first frame
+  logic same;                             // what was compared of its key is that of the unit's
   wire merges = on && f_info.merges && !f_info.bad;
   // The message offset stands before each packet's part, and in the first one's header anyway.
   logic [14:0] more;                      // bytes that the frame adds to a unit
@@ -159,7 +162,8 @@ module homa_lro_table
   logic fits;                             // it may be put behind its RPC's unit, if that is alike
   logic alone;                            // it will not be merged
   logic [3:0] why;
-  wire append = state == ACT && fits && same;
+  logic joins, all_same;                  // in ACT: it fits and is alike; it is alike
+  wire append = state == ACT && joins;
   wire [PIECE_BITS:0] number = unit.pieces + 1'b1;
   logic ends;                             // the unit with it takes no more
   wire push_out = state == ACT && mine && !append;              // the unit goes before the frame
@@ -168,7 +172,7 @@ module homa_lro_table
   wire enter = state == ACT && !mine && slow && has_free;
   wire fast_room;
   wire fast = state == ACT && !mine && !slow && fast_room;
-  wire evict = state == ACT && !mine && slow && !has_free && has_open;
+  wire evict = state == ACT && !mine && slow && !has_free && victim_open;
 
   // ---- closed units ----
 
@@ -177,9 +181,8 @@ module homa_lro_table
   wire any_closed = closed_in != closed_out;
   wire leaves = u_valid && u_ready;
 
-  wire timed = state == IDLE && late && slot_state[late_slot] == OPEN;
-  wire squeezed = state == IDLE && !timed && low && has_open && !any_closed &&
-                  slot_state[victim] == OPEN;
+  wire timed = state == IDLE && late_open;
+  wire squeezed = state == IDLE && !late_open && low && !any_closed && victim_open;
   // What closes a slot in IDLE is seen in LOOK.
   wire looks = state == IDLE && f_valid && !timed && !squeezed;
   wire close_own = push_out || (append && ends);
@@ -188,23 +191,25 @@ module homa_lro_table
   always_comb begin
     close_slot = own;
     if (timed) close_slot = late_slot;
-    if (squeezed || evict) close_slot = victim;
+    if (squeezed || evict) close_slot = open_victim;
     if (enter) close_slot = free;
   end
 
   // ---- the frame's key and that of the unit's first frame ----
 
-  // Their words are asked for in turns from IDLE on, the frame's first. `asked`: how many were. The
-  // first two are compared in COMPARE, the others in READ.
+  // Their words are asked for in turns from IDLE on, the frame's first. `asked`: how many were. What
+  // comes out of their memory is late in its cycle, so it is compared when it is in registers. That
+  // of the first two is known in READ, when five were asked for, and of two more every second cycle.
+  // A cycle after that of the last two the frame is put behind its unit or not.
   localparam int ASKS = 2 * WORDS;
-  localparam int ASK_BITS = $clog2(ASKS + 2);
-  localparam int PARTS = 12;
+  localparam int ASK_BITS = $clog2(ASKS + 5);
+  localparam int PARTS = 2;
   localparam int PART = (WORD + PARTS - 1) / PARTS;
   logic [ASK_BITS-1:0] asked;
-  logic [WORD-1:0] word;                  // that which came a cycle ago
+  logic [WORD-1:0] word, word_before;     // those which came a cycle ago and two
   logic [PARTS-1:0] same_part;            // of these two
   logic same_before;                      // all words before these two are the same
-  wire [PARTS*PART-1:0] differing = (PARTS * PART)'(k_key ^ word);
+  wire [PARTS*PART-1:0] differing = (PARTS * PART)'(word ^ word_before);
   assign same = same_before && &same_part;
   assign k_page = state == LOOK ? found_unit.page : asked[0] ? unit.page : f_page;
   assign k_word = WORD_BITS'(asked >> 1);
@@ -213,8 +218,11 @@ module homa_lro_table
     asked <= looks || (state != IDLE && state != ACT) ? asked + 1'b1 : '0;
     if (rst) asked <= 0;
     word <= k_key;
+    word_before <= word;
     for (int i = 0; i < PARTS; i++) same_part[i] <= differing[PART*i+:PART] == 0;
-    if (state == COMPARE) same_before <= 1;
+    all_same <= same;
+    joins <= state == READ && fits && same;
+    if (asked <= ASK_BITS'(3)) same_before <= 1;
     else if (asked[0]) same_before <= same;
   end
 
@@ -225,7 +233,7 @@ module homa_lro_table
 
   always_comb begin
     why = EVENT_URGENT;
-    if (merges) why = same ? EVENT_FULL : EVENT_DIFFERS;
+    if (merges) why = all_same ? EVENT_FULL : EVENT_DIFFERS;
     if (append) why = f_info.ends ? EVENT_ENDED : EVENT_FULL;
     if (timed) why = EVENT_TIMED;
     if (squeezed || evict) why = EVENT_EVICTED;
@@ -243,12 +251,13 @@ module homa_lro_table
       closed_in <= 0;
       hand <= 0;
       late <= 0;
+      late_open <= 0;
+      victim_open <= 0;
       aged_open <= 0;
       scan <= 0;
       now <= 0;
       soon <= 1;
       has_free <= 0;
-      has_open <= 0;
       for (int i = 0; i < SLOTS; i++) slot_state[i] <= FREE;
     end else begin
       now <= soon;
@@ -256,16 +265,17 @@ module homa_lro_table
       scan <= scan + 1;
       aged_open <= is_open[scan];
       // A unit that was closed for another reason is late no more.
-      late <= aged || (late && is_open[late_slot]);
-      if (aged) late_slot <= aged_slot;
+      late <= aged || stays;
+      if (!stays) late_slot <= aged_slot;
+      late_open <= stays && !(close && close_slot == late_slot);
+      victim_open <= is_open[victim] && !(close && close_slot == victim);
       has_free <= |is_free;
-      has_open <= |is_open;
       free <= lowest(is_free);
       case (state)
         IDLE: if (looks) state <= LOOK;
         LOOK: state <= COMPARE;
-        COMPARE: state <= WORDS > 1 && mine && merges ? READ : ACT;
-        READ: if (asked == ASK_BITS'(ASKS)) state <= ACT;
+        COMPARE: state <= mine && merges ? READ : ACT;
+        READ: if (asked == ASK_BITS'(ASKS + 3)) state <= ACT;
         default: state <= IDLE;
       endcase
       if (enter) slot_state[free] <= OPEN;
@@ -278,9 +288,10 @@ module homa_lro_table
     end
     aged_slot <= scan;
     age <= soon - slot_since[scan];        // as it is when that is looked at
-    turned <= SLOTS'({is_open, is_open} >> hand);
-    hand_before <= hand;
-    victim <= hand_before + lowest(turned);
+    ahead <= is_open & ({SLOTS{1'b1}} << hand);
+    round <= is_open;
+    victim <= |ahead ? lowest(ahead) : lowest(round);
+    open_victim <= victim;
     // The frame is there in IDLE, and no slot changes between that and LOOK but one that becomes
     // free: then the frame waits behind a unit that has just left.
     own_bit <= alike & is_open;

@@ -44,7 +44,9 @@ module homa_lso
   // Two packets of 9,216 bytes.
   localparam int DEPTH_BITS = $clog2(2 * 9216 / BYTES);
 
-  // ---- what was said of the frames that are in the parser ----
+  // ---- what was said of the frames that are in the parser and behind it ----
+
+  // They have ten beats in all, so there are ten frames at most.
 
   localparam int NOTES_BITS = 4;
   localparam int NOTE = TAG_BITS + 17;
@@ -56,7 +58,8 @@ module homa_lso
   logic [WIDTH-1:0] p_data;
   logic [BYTES-1:0] p_keep;
   homa_meta_t p_meta;
-  wire [NOTE-1:0] note = notes[note_out];
+  logic k_valid, k_ready, k_last, k_bad, k_meta_valid;
+  wire [NOTE-1:0] k_note = notes[note_out];
 
   always_ff @(posedge clk) begin
     if (s_valid && s_ready && begins) notes[note_in] <= {s_split, s_seg, s_tag};
@@ -69,7 +72,7 @@ module homa_lso
         begins <= s_last;
         if (begins) note_in <= note_in + 1;
       end
-      if (p_valid && p_ready && p_last) note_out <= note_out + 1;
+      if (k_valid && k_ready && k_last) note_out <= note_out + 1;
     end
   end
 
@@ -82,20 +85,18 @@ module homa_lso
 
   // A register between the parser, all of whose stages move together, and what is behind it. Meta
   // has one place only: a beat with the next one waits until the beat with this one has left.
-  localparam int BEAT = WIDTH + BYTES + 3 + NOTE;
+  localparam int BEAT = WIDTH + BYTES + 3;
   logic room, meta_waits, enters;
   assign p_ready = room && !(p_meta_valid && meta_waits);
   assign enters = p_valid && p_ready;
-  logic k_valid, k_ready, k_last, k_bad, k_meta_valid;
   logic [WIDTH-1:0] k_data;
   logic [BYTES-1:0] k_keep;
-  logic [NOTE-1:0] k_note;
   homa_meta_t k_meta;
   homa_skid #(.BITS(BEAT)) skid (
       .clk, .rst, .s_valid(enters), .s_ready(room),
-      .s_data({p_data, p_keep, p_last, p_bad, p_meta_valid, note}),
+      .s_data({p_data, p_keep, p_last, p_bad, p_meta_valid}),
       .m_valid(k_valid), .m_ready(k_ready),
-      .m_data({k_data, k_keep, k_last, k_bad, k_meta_valid, k_note}));
+      .m_data({k_data, k_keep, k_last, k_bad, k_meta_valid}));
 
   always_ff @(posedge clk) begin
     if (enters && p_meta_valid) k_meta <= p_meta;
@@ -145,7 +146,7 @@ module homa_lso
   // s_ready is not asked: what comes was let in by s_room. That is two cycles behind, and a beat
   // that it lets in comes three cycles later, so there are six at most for which it must hold.
   /* verilator lint_off PINCONNECTEMPTY */
-  homa_frame_fifo #(.WIDTH(WIDTH), .DEPTH_BITS(DEPTH_BITS), .ROOM(8)) fifo (
+  homa_frame_fifo #(.WIDTH(WIDTH), .DEPTH_BITS(DEPTH_BITS), .ROOM(8), .ASKED(0)) fifo (
       .clk, .rst,
       .s_room(f_room), .s_valid(g_valid), .s_ready(), .s_data(g_data), .s_keep(g_keep),
       .s_last(g_last),

@@ -158,10 +158,20 @@ module homa_nic
 
   logic waited, lied, untaken, crowded;
 
+  // Whether a frame may begin is known late in the cycle, and segmentation reads a memory if it may:
+  // there is a register between them.
+  localparam int BEAT = WIDTH + WIDTH / 8 + 2;
+  logic q_valid, q_ready, q_last, q_other;
+  logic [WIDTH-1:0] q_data;
+  logic [WIDTH/8-1:0] q_keep;
+  homa_skid #(.BITS(BEAT)) skid (
+      .clk, .rst, .s_valid(t_valid), .s_ready(t_ready), .s_data({t_data, t_keep, t_last, t_other}),
+      .m_valid(q_valid), .m_ready(q_ready), .m_data({q_data, q_keep, q_last, q_other}));
+
   homa_pace #(.WIDTH(WIDTH)) pace (
       .clk, .rst, .on(pace_on), .limit(pace_limit), .rate(pace_rate), .extra(pace_extra), .now,
-      .s_valid(t_valid), .s_ready(t_ready), .s_data(t_data), .s_keep(t_keep), .s_last(t_last),
-      .s_other(t_other),
+      .s_valid(q_valid), .s_ready(q_ready), .s_data(q_data), .s_keep(q_keep), .s_last(q_last),
+      .s_other(q_other),
       .m_valid(pm_valid), .m_ready(pm_ready), .m_data(pm_data), .m_keep(pm_keep),
       .m_last(pm_last), .left(pm_left), .in_port,
       .d_valid(hd_valid), .d_ready(hd_ready), .d_other(hd_other), .d_number(hd_number),

@@ -46,6 +46,14 @@ package homa_nic_pkg;
     logic [19:0] sum_kept;   // the same without length, id and checksum
   } homa_l3_t;
 
+  // What of the sum of IPv4's fixed header is not in homa_l3_t yet, behind the parser's first stages.
+  typedef struct packed {
+    logic [16:0] kept;       // belongs to sum_kept
+    logic [16:0] rest;       // two of the addresses' halfwords, as well
+    logic [15:0] last;       // the third one
+    logic [15:0] checksum;   // belongs to sum
+  } homa_parts_t;
+
   // All that is said of a frame. Fields after `error` are valid if class is one of CLASS_HOMA*
   // and error is WIRE_OK, and of them those of the type only.
   typedef struct packed {

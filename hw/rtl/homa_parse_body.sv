@@ -16,10 +16,13 @@ module homa_parse_body
 ) (
     input logic clk,
     input logic rst,
-    input logic adv,
+    input logic [2:0] adv,       // its three stages move: one signal for each, and all are alike
 
     input logic in_valid,
     input logic [WIDTH-1:0] in_data,
+    /* verilator lint_off UNUSEDSIGNAL */
+    input logic [WIDTH-1:0] in_turned,  // with beats of 8 bytes: the header begins in lane 0
+    /* verilator lint_on UNUSEDSIGNAL */
     input logic [WIDTH/8-1:0] in_keep,
     input logic in_last,
     input logic in_first,
@@ -35,9 +38,12 @@ module homa_parse_body
     input logic [16:0] in_left,
     input logic in_udp,
     input logic [15:0] in_udp_length,
+    input logic in_udp_bad,
+    input logic [1:0] in_ours,
     input logic in_no_sum,
 
     output logic q_valid,
+    output logic q_next_valid,  // what q_valid is once the stages have moved
     output logic [WIDTH-1:0] q_data,
     output logic [WIDTH/8-1:0] q_keep,
     output logic q_last,
@@ -59,14 +65,13 @@ module homa_parse_body
   logic [2:0] c_class;
   logic [15:0] c_sport, c_dport;
   logic [6:0] c_at;
-  logic [16:0] c_bytes;
+  logic [16:0] c_bytes, c_payload;  // c_payload: if it is DATA
   logic [HDR_BITS-1:0] c_hdr;  // first byte highest
 
   localparam logic [16:0] UDP_HDR = 17'd8;
-  wire ours = in_sport == UDP_PORT[15:0] || in_dport == UDP_PORT[15:0];
+  wire ours = |in_ours;
   wire in_homa_udp = in_class == CLASS_HOMA_UDP && ours;
-  wire udp_bad = in_udp_length < UDP_HDR[15:0] || {1'b0, in_udp_length} > in_left;
-  wire homa = in_class == CLASS_HOMA || (in_homa_udp && !udp_bad) || in_class == CLASS_HOMA_TCP;
+  wire homa = in_class == CLASS_HOMA || (in_homa_udp && !in_udp_bad) || in_class == CLASS_HOMA_TCP;
   // All headers have an odd number of halfwords before them (homa_parse_ext.sv).
   wire [LANE_BITS-1:0] turn = {in_at[LANE_BITS-1:1], 1'b1};
   wire [7:0] end_since = 8'((32'(turn) + HDR_HALVES - 1) / HALVES);
@@ -77,9 +82,10 @@ module homa_parse_body
   // The beat, turned so that the header's halfword h stands in lane h modulo HALVES.
   logic [WIDTH-1:0] turned;
   always_comb begin
-    turned = in_data;
+    turned = HALVES == 4 ? in_turned : in_data;
     for (int bit_ = 0; bit_ < LANE_BITS; bit_++)
-      if (turn[bit_]) turned = (turned >> (16 << bit_)) | (turned << (WIDTH - (16 << bit_)));
+      if (HALVES != 4 && turn[bit_])
+        turned = (turned >> (16 << bit_)) | (turned << (WIDTH - (16 << bit_)));
   end
 
   // Is this beat so many behind the one with the begin? Before the begin is known, beats may seem to
@@ -90,21 +96,23 @@ module homa_parse_body
 
   always_ff @(posedge clk) begin
     if (rst) c_valid <= 0;
-    else if (adv) c_valid <= in_valid;
+    else if (adv[0]) c_valid <= in_valid;
     if (rst) passed <= 0;
-    else if (adv && in_valid) passed <= in_last ? '0 : row[ROWS-2:0];
-    if (adv && in_valid) begin
+    else if (adv[0] && in_valid) passed <= in_last ? '0 : row[ROWS-2:0];
+    if (adv[0] && in_valid) begin
       c_data <= in_data;
       c_keep <= in_keep;
       c_last <= in_last;
       c_broken <= in_broken;
       c_l3 <= in_l3;
-      if (in_broken || (in_homa_udp && udp_bad)) c_class <= CLASS_BAD;
+      if (in_broken || (in_homa_udp && in_udp_bad)) c_class <= CLASS_BAD;
       else c_class <= in_class == CLASS_HOMA_UDP && !ours ? CLASS_PORTS : in_class;
       c_sport <= in_sport;
       c_dport <= in_dport;
       c_at <= in_at;
       c_bytes <= in_udp ? {1'b0, in_udp_length} - UDP_HDR : in_left;
+      c_payload <= (in_udp ? {1'b0, in_udp_length} : in_left) -
+                   (in_udp ? UDP_HDR + DATA_HDR[16:0] : DATA_HDR[16:0]);
       c_no_sum <= in_no_sum;
       c_emit <= emit;
       c_sent <= emit || sent_before;
@@ -155,7 +163,6 @@ module homa_parse_body
   wire disguised = octet(c_hdr, COMMON_FLAGS_AT) == FLAGS[7:0] &&
                    short(c_hdr, COMMON_URGENT_AT) == URGENT[15:0];
   wire [31:0] length = word(c_hdr, DATA_LENGTH_AT);
-  wire [16:0] payload = c_bytes - DATA_HDR[16:0];
 
   logic [7:0] size;
   always_comb begin
@@ -171,13 +178,33 @@ module homa_parse_body
     endcase
   end
 
+  // Has the packet fewer bytes than this, which are less than 128?
+  wire few = c_bytes[16:7] == 0;
+  function automatic logic below(input logic [6:0] bytes);
+    below = few && c_bytes[6:0] < bytes;
+  endfunction
+
+  // It has fewer than `size`: each number is compared by itself, not the one that was chosen.
+  logic cut;
+  always_comb begin
+    case (kind)
+      TYPE_DATA: cut = below(DATA_HDR[6:0]);
+      TYPE_GRANT: cut = below(GRANT_LEN[6:0]);
+      TYPE_RESEND: cut = below(RESEND_LEN[6:0]);
+      TYPE_CUTOFFS: cut = below(CUTOFFS_LEN[6:0]);
+      TYPE_ACK: cut = below(ACK_LEN[6:0]);
+      TYPE_START_MSG: cut = below(START_LEN[6:0]);
+      default: cut = 0;
+    endcase
+  end
+
   // All reasons but the one that needs the payload's place.
   logic [2:0] early;
   always_comb begin
     early = WIRE_OK;
-    if (c_bytes < COMMON_HDR[16:0]) early = WIRE_SHORT;
+    if (below(COMMON_HDR[6:0])) early = WIRE_SHORT;
     else if (size == 0) early = WIRE_TYPE;
-    else if (c_bytes < {9'd0, size}) early = WIRE_SHORT;
+    else if (cut) early = WIRE_SHORT;
     else
       case (kind)
         TYPE_DATA: begin
@@ -192,8 +219,8 @@ module homa_parse_body
 
   always_ff @(posedge clk) begin
     if (rst) d_valid <= 0;
-    else if (adv) d_valid <= c_valid;
-    if (adv && c_valid) begin
+    else if (adv[1]) d_valid <= c_valid;
+    if (adv[1] && c_valid) begin
       d_data <= c_data;
       d_keep <= c_keep;
       d_last <= c_last;
@@ -219,7 +246,7 @@ module homa_parse_body
         d_meta.hdr <= c_hdr;
         d_in_sequence <= &word(c_hdr, DATA_SEG_OFFSET_AT);
         d_sequence <= word(c_hdr, COMMON_SEQUENCE_AT);
-        d_room <= {1'b0, length} - {16'd0, payload};
+        d_room <= {1'b0, length} - {16'd0, c_payload};
         d_ctrl_offset <= clamp(word(c_hdr, GRANT_OFFSET_AT));
         d_ctrl_length <= word(c_hdr, RESEND_LENGTH_AT) == RESEND_ALL
                              ? RESEND_ALL : clamp(word(c_hdr, RESEND_LENGTH_AT));
@@ -231,14 +258,15 @@ module homa_parse_body
   // ---- stage 3: the payload's place ----
 
   assign q_early = d_meta;
+  assign q_next_valid = d_valid;
 
   wire [31:0] offset = d_in_sequence ? d_sequence : d_meta.offset;
   wire reaches_beyond = d_room[32] || offset > d_room[31:0];
 
   always_ff @(posedge clk) begin
     if (rst) q_valid <= 0;
-    else if (adv) q_valid <= d_valid;
-    if (adv && d_valid) begin
+    else if (adv[2]) q_valid <= d_valid;
+    if (adv[2] && d_valid) begin
       q_data <= d_data;
       q_keep <= d_keep;
       q_last <= d_last;

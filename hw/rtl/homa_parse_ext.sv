@@ -9,6 +9,7 @@
 // and one stage passes both.
 module homa_parse_ext
   import homa_nic_pkg::*;
+  import homa_wire_pkg::*;
 #(
     parameter int WIDTH = 512,
     parameter bit FIRST = 0, // the header begins right behind the fixed one of IPv6
@@ -47,6 +48,7 @@ module homa_parse_ext
     output logic q_ready,
     output logic q_unknown,
     output logic [7:0] q_proto,
+    output logic [3:0] q_kind,       // what it is, as kind_of says
     output logic [7:0] q_at,
     output logic [16:0] q_left
 );
@@ -56,6 +58,8 @@ module homa_parse_ext
   localparam logic [7:0] EXT_HOP = 8'd0;
   localparam logic [7:0] EXT_ROUTING = 8'd43;
   localparam logic [7:0] EXT_DESTINATION = 8'd60;
+  localparam logic [7:0] EXT_FRAGMENT = 8'd44;
+  localparam logic [7:0] PROTO_UDP = 8'd17;
   localparam logic [7:0] LONGEST = 8'd7;  // in units of 8 bytes, without the first
 
   // Where the header begins: of the first one there are two places, without and with a VLAN tag.
@@ -77,17 +81,25 @@ module homa_parse_ext
   localparam bit KEPT = HEADERS > 1;
   logic [1:0] passed;        // headers of the frame
   wire [1:0] behind = in_first ? 2'd0 : passed;
-  wire [7:0] proto = KEPT ? q_proto : in_proto;
   wire [7:0] at = KEPT ? q_at : in_at;
   wire [16:0] left = KEPT ? q_left : in_left;
 
   wire here = 8'(at >> LANE_BITS) == in_beat;
-  wire ext = in_l3.v6 && behind != 2'(HEADERS) &&
-             (proto == EXT_HOP || proto == EXT_ROUTING || proto == EXT_DESTINATION);
-  wire [7:0] next_at = at + 8'd4 + {3'd0, head[2:0], 2'b00};
-  wire [16:0] next_left = left - {10'd0, 4'd1 + {1'b0, head[2:0]}, 3'd0};
+  function automatic logic is_ext(input logic [7:0] number);
+    is_ext = number == EXT_HOP || number == EXT_ROUTING || number == EXT_DESTINATION;
+  endfunction
+  // What the next stage wants to know: a fragment's header, Homa itself, TCP, UDP.
+  function automatic logic [3:0] kind_of(input logic [7:0] number);
+    kind_of = {number == EXT_FRAGMENT, number == IPPROTO[7:0], number == IPPROTO_HIJACK[7:0],
+               number == PROTO_UDP};
+  endfunction
+  logic kept_ext;            // is_ext(q_proto), where that is what matters
+  wire ext = in_l3.v6 && behind != 2'(HEADERS) && (KEPT ? kept_ext : is_ext(in_proto));
+  // The header has a unit of 8 bytes more than it says; a + b + 1 is a - ~b, a - b - 1 is a + ~b.
+  wire [7:0] next_at = {at[7:2] - ~{3'd0, head[2:0]}, at[1:0]};
+  wire [16:0] next_left = {left[16:3] + ~{11'd0, head[2:0]}, left[2:0]};
   wire fits = left >= 17'd8;
-  wire next_fits = {13'd0, 4'd1 + {1'b0, head[2:0]}} <= {3'd0, left[16:3]};
+  wire next_fits = left[16:6] != 0 || left[5:3] > head[2:0];
   wire too_long = head[7:0] > LONGEST || !next_fits;
   wire known = q_ready && !in_first;  // an earlier beat of this frame had all of it
   wire none = in_unknown || !ext || !fits;
@@ -113,10 +125,14 @@ module homa_parse_ext
       end
       if (KEPT ? !in_ready : !known && none) begin
         q_proto <= in_proto;
+        q_kind <= kind_of(in_proto);
+        kept_ext <= is_ext(in_proto);
         q_at <= in_at;
         q_left <= in_left;
       end else if (pass) begin
         q_proto <= head[15:8];
+        q_kind <= kind_of(head[15:8]);
+        kept_ext <= is_ext(head[15:8]);
         q_at <= next_at;
         q_left <= next_left;
       end

@@ -35,7 +35,7 @@ module homa_parse_l3
     output logic [7:0] q_proto,    // what follows it
     output logic [7:0] q_at,       // begin of what follows, halfwords
     output logic [16:0] q_left,    // bytes behind the IP header, as it says
-    output logic [18:0] q_more,    // what has to be added to q_l3.sum_kept, and that to q_l3.sum
+    output homa_parts_t q_parts,   // what has to be added to q_l3.sum_kept and q_l3.sum
     output logic [16:0] q_bytes,   // of the frame so far
     output logic [16:0] q_end      // end of the IP packet in the frame, bytes
 );
@@ -66,17 +66,20 @@ module homa_parse_l3
   logic [7:0] beat;
   logic [BEATS-1:0] at;  // a bit for each number that it can have
 
-  logic s_valid, s_last, s_first, s_vlan;
+  logic s_valid, s_last, s_first, s_vlan, s_v4, s_v6;
   logic [WIDTH-1:0] s_data;
   logic [BYTES-1:0] s_keep;
   logic [7:0] s_beat;
   logic [16:0] s_bytes;
-  logic [15:0] s_type, s_tci;
+  logic [15:0] s_tci;
+  // The fixed header of IPv4, and that of IPv6, has passed: without a tag, with one.
+  logic [1:0] s_past4, s_past6;
   logic [16*KEPT-1:0] s_ip;  // the first halfword in the lowest bits
 
-  // Whether there is a tag is seen in one beat and known in those behind it. What is in the same
-  // beat is kept as if there was none, if it comes again in a later beat when there is one.
-  wire vlan_now = at[TYPE_BEAT] ? half(in_data, TYPE_AT % HALVES) == 16'h8100 : s_vlan;
+  // Whether there is a tag is seen in one beat and known in those behind it; before it there is
+  // none. What is in the same beat is kept as if there was none, if it comes again in a later beat
+  // when there is one.
+  wire vlan_now = at[TYPE_BEAT] ? half(in_data, TYPE_AT % HALVES) == 16'h8100 : s_vlan && !first;
   wire [16:0] bytes_before = first ? 17'd0 : s_bytes;
   wire [16:0] bytes_now = bytes_before + 17'(count(in_keep));
 
@@ -104,6 +107,10 @@ module homa_parse_l3
       // not become small again.
       s_bytes <= bytes_before[16] && bytes_before[7] ? bytes_before : bytes_now;
       s_vlan <= vlan_now;
+      for (int i = 0; i < 2; i++) begin
+        s_past4[i] <= at[(TYPE_AT+1+2*i+9)/HALVES] || (s_past4[i] && !first);
+        s_past6[i] <= at[(TYPE_AT+1+2*i+19)/HALVES] || (s_past6[i] && !first);
+      end
       if (at[(TYPE_AT+1)/HALVES]) s_tci <= half(in_data, (TYPE_AT + 1) % HALVES);
     end
   end
@@ -122,14 +129,19 @@ module homa_parse_l3
         value = s_vlan ? with_tag : without;
       end else if (TAGGED / HALVES != TYPE_BEAT) begin
         here = at[TYPE_BEAT] || (s_vlan && at[TAGGED/HALVES]);
-        value = at[TYPE_BEAT] ? without : with_tag;
+        // In the beat with the type s_vlan is 0, but if that beat is the first one.
+        value = (TYPE_BEAT > 0 ? !s_vlan : at[TYPE_BEAT]) ? without : with_tag;
       end else begin
         here = at[TYPE_BEAT];
         value = vlan_now ? with_tag : without;
       end
     wire keeps = adv && in_valid && here;
     if (i < 0) begin : the_type
-      always_ff @(posedge clk) if (keeps) s_type <= value;
+      always_ff @(posedge clk)
+        if (keeps) begin
+          s_v4 <= value == 16'h0800;
+          s_v6 <= value == 16'h86dd;
+        end
     end else begin : of_ip
       always_ff @(posedge clk) if (keeps) s_ip[16*i+:16] <= value;
     end
@@ -139,30 +151,32 @@ module homa_parse_l3
 
   wire [7:0] l3_at = s_vlan ? 8'd9 : 8'd7;  // halfwords
   wire [16:0] l3_byte = s_vlan ? 17'd18 : 17'd14;
-  wire v4 = s_type == 16'h0800;
-  wire v6 = s_type == 16'h86dd;
   wire [3:0] version = s_ip[15:12];
   wire [3:0] ihl = s_ip[11:8];
   wire [15:0] total = s_ip[16+:16];
   wire [15:0] payload6 = s_ip[32+:16];
   // Where what total and payload6 count begins.
-  wire [16:0] counted_at = v6 ? (s_vlan ? 17'd58 : 17'd54) : l3_byte;
-  wire [16:0] ip_end = counted_at + {1'b0, v6 ? payload6 : total};
+  wire [16:0] counted_at = s_v6 ? (s_vlan ? 17'd58 : 17'd54) : l3_byte;
+  wire [16:0] ip_end = counted_at + {1'b0, s_v6 ? payload6 : total};
   wire bad4 = version != 4'd4 || ihl < 4'd5;
   wire bad6 = version != 4'd6;
-  wire too_short = s_vlan ? s_bytes < 17'd18 : s_bytes < 17'd14;
-  // The frame ends before the fixed headers do. Comparing with constants is faster than with one
-  // that is chosen first.
-  wire cut4 = s_vlan ? s_bytes < 17'd38 : s_bytes < 17'd34;
-  wire cut6 = s_vlan ? s_bytes < 17'd58 : s_bytes < 17'd54;
-  // The sum of IPv4's header in three parts; the next two stages add them.
-  function automatic logic [18:0] word(input int i);
-    word = {3'd0, s_ip[16*i+:16]};
+  // Does the frame end before it has so many bytes, which are fewer than 64? Comparing with
+  // constants is faster than with one that is chosen first.
+  wire few = s_bytes[16:6] == 0;
+  function automatic logic below(input logic [5:0] bytes);
+    below = few && s_bytes[5:0] < bytes;
   endfunction
-  wire [18:0] sum = word(1) + word(2) + word(5);  // length, id, checksum
-  wire [18:0] kept = word(0) + word(3) + word(4) + word(6);
-  wire [18:0] more = word(7) + word(8) + word(9);
-  wire [7:0] last_half = l3_at + (v6 ? 8'd19 : 8'd9);
+  logic too_short, cut4, cut6;
+  always_comb begin
+    too_short = s_vlan ? below(18) : below(14);
+    cut4 = s_vlan ? below(38) : below(34);
+    cut6 = s_vlan ? below(58) : below(54);
+  end
+  // The sum of IPv4's header begins with pairs; the stages behind this one go on, two numbers in
+  // each step, for sums of three take three times the look-up tables.
+  function automatic logic [16:0] pair(input int i, input int j);
+    pair = {1'b0, s_ip[16*i+:16]} + {1'b0, s_ip[16*j+:16]};
+  endfunction
 
   always_ff @(posedge clk) begin
     if (rst) q_valid <= 0;
@@ -175,28 +189,31 @@ module homa_parse_l3
       q_beat <= s_beat;
       q_l3.vlan <= s_vlan;
       q_l3.tci <= s_vlan ? s_tci : 16'd0;
-      q_l3.sum <= {1'b0, sum};
-      q_l3.sum_kept <= {1'b0, kept};
-      q_more <= more;
-      q_l3.v4 <= v4;
-      q_l3.v6 <= v6;
-      q_l3.tos <= v6 ? s_ip[11:4] : s_ip[7:0];
-      q_l3.src <= v6 ? {s_ip[64+:16], s_ip[80+:16], s_ip[96+:16], s_ip[112+:16],
+      q_l3.sum <= {3'd0, pair(1, 2)};  // length and id
+      q_l3.sum_kept <= {3'd0, pair(0, 3)};
+      q_parts.kept <= pair(4, 6);
+      q_parts.rest <= pair(7, 8);
+      q_parts.checksum <= s_ip[80+:16];
+      q_parts.last <= s_ip[144+:16];
+      q_l3.v4 <= s_v4;
+      q_l3.v6 <= s_v6;
+      q_l3.tos <= s_v6 ? s_ip[11:4] : s_ip[7:0];
+      q_l3.src <= s_v6 ? {s_ip[64+:16], s_ip[80+:16], s_ip[96+:16], s_ip[112+:16],
                         s_ip[128+:16], s_ip[144+:16], s_ip[160+:16], s_ip[176+:16]}
                      : {96'd0, s_ip[96+:16], s_ip[112+:16]};
-      q_l3.dst <= v6 ? {s_ip[192+:16], s_ip[208+:16], s_ip[224+:16], s_ip[240+:16],
+      q_l3.dst <= s_v6 ? {s_ip[192+:16], s_ip[208+:16], s_ip[224+:16], s_ip[240+:16],
                         s_ip[256+:16], s_ip[272+:16], s_ip[288+:16], s_ip[304+:16]}
                      : {96'd0, s_ip[128+:16], s_ip[144+:16]};
-      q_not_ip <= !(v4 || v6) || (s_last && too_short);
-      q_bad <= v6 ? bad6 || (s_last && cut6) : bad4 || (s_last && cut4);
-      q_short4 <= !v6 && total < {10'd0, ihl, 2'b00};
-      q_fragment <= v4 && !v6 && s_ip[48+:14] != 0;
-      q_ready <= s_beat >= 8'(32'(last_half) / HALVES);
-      q_proto <= v6 ? s_ip[48+8+:8] : s_ip[64+:8];
-      q_at <= l3_at + (v6 ? 8'd20 : {3'd0, ihl, 1'b0});
+      q_not_ip <= !(s_v4 || s_v6) || (s_last && too_short);
+      q_bad <= s_v6 ? bad6 || (s_last && cut6) : bad4 || (s_last && cut4);
+      q_short4 <= !s_v6 && total[15:6] == 0 && total[5:2] < ihl;
+      q_fragment <= s_v4 && !s_v6 && s_ip[48+:14] != 0;
+      q_ready <= s_v6 ? s_past6[s_vlan] : s_past4[s_vlan];
+      q_proto <= s_v6 ? s_ip[48+8+:8] : s_ip[64+:8];
+      q_at <= l3_at + (s_v6 ? 8'd20 : {3'd0, ihl, 1'b0});
       q_bytes <= s_bytes;
       q_end <= ip_end;
-      q_left <= v6 ? {1'b0, payload6} : {1'b0, total} - {11'd0, ihl, 2'b00};
+      q_left <= s_v6 ? {1'b0, payload6} : {1'b0, total} - {11'd0, ihl, 2'b00};
     end
   end
 endmodule

@@ -71,34 +71,37 @@ module homa_registers
 
   // ---- writes ----
 
-  logic [31:0] control, tick_cycles, tick_left;
+  localparam int CONTROL_BITS = $clog2(CONTROL_MOST + 1);
+  logic [CONTROL_BITS-1:0] control;
+  logic [31:0] tick_cycles, tick_left;
   logic tick_begins;               // with the number of cycles that was just set
 
   function automatic logic in_range(input logic [31:0] value, input logic [31:0] least,
                                   input logic [31:0] most);
-    in_range = value >= least && value <= most;
+    // Less than a power of two, as most of these are, is a look at the bits from there on.
+    in_range = value >= least && {1'b0, value} < {1'b0, most} + 33'd1;
   endfunction
 
   wire write_table = write_at[11:10] == RSS_TABLE_AT[11:10];
 
-  always_comb begin
-    write_ok = 0;
+  always_ff @(posedge clk) begin
+    write_ok <= 0;
     case (write_at)
-      CONTROL_AT: write_ok = in_range(write_data, CONTROL_LEAST, CONTROL_MOST);
-      LRO_LIMIT_AT: write_ok = in_range(write_data, LRO_LIMIT_LEAST, LRO_LIMIT_MOST);
-      LRO_PATIENCE_AT: write_ok = in_range(write_data, LRO_PATIENCE_LEAST, LRO_PATIENCE_MOST);
-      RSS_TICK_AT: write_ok = in_range(write_data, RSS_TICK_LEAST, RSS_TICK_MOST);
-      PACE_LIMIT_AT: write_ok = in_range(write_data, PACE_LIMIT_LEAST, PACE_LIMIT_MOST);
-      PACE_RATE_AT: write_ok = in_range(write_data, PACE_RATE_LEAST, PACE_RATE_MOST);
-      PACE_EXTRA_AT: write_ok = in_range(write_data, PACE_EXTRA_LEAST, PACE_EXTRA_MOST);
-      TIME_STEP_AT: write_ok = in_range(write_data, TIME_STEP_LEAST, TIME_STEP_MOST);
-      default: if (write_table) write_ok = write_data < QUEUES;
+      CONTROL_AT: write_ok <= in_range(write_data, CONTROL_LEAST, CONTROL_MOST);
+      LRO_LIMIT_AT: write_ok <= in_range(write_data, LRO_LIMIT_LEAST, LRO_LIMIT_MOST);
+      LRO_PATIENCE_AT: write_ok <= in_range(write_data, LRO_PATIENCE_LEAST, LRO_PATIENCE_MOST);
+      RSS_TICK_AT: write_ok <= in_range(write_data, RSS_TICK_LEAST, RSS_TICK_MOST);
+      PACE_LIMIT_AT: write_ok <= in_range(write_data, PACE_LIMIT_LEAST, PACE_LIMIT_MOST);
+      PACE_RATE_AT: write_ok <= in_range(write_data, PACE_RATE_LEAST, PACE_RATE_MOST);
+      PACE_EXTRA_AT: write_ok <= in_range(write_data, PACE_EXTRA_LEAST, PACE_EXTRA_MOST);
+      TIME_STEP_AT: write_ok <= in_range(write_data, TIME_STEP_LEAST, TIME_STEP_MOST);
+      default: if (write_table) write_ok <= write_data < QUEUES;
     endcase
   end
 
   always_ff @(posedge clk) begin
     if (rst) begin
-      control <= CONTROL_RESET;
+      control <= CONTROL_RESET[CONTROL_BITS-1:0];
       lro_limit <= LRO_LIMIT_RESET[15:0];
       lro_patience <= LRO_PATIENCE_RESET[15:0];
       tick_cycles <= RSS_TICK_RESET;
@@ -108,7 +111,7 @@ module homa_registers
       time_step <= TIME_STEP_RESET;
     end else if (write && write_ok)
       case (write_at)
-        CONTROL_AT: control <= write_data;
+        CONTROL_AT: control <= write_data[CONTROL_BITS-1:0];
         LRO_LIMIT_AT: lro_limit <= write_data[15:0];
         LRO_PATIENCE_AT: lro_patience <= write_data[15:0];
         RSS_TICK_AT: tick_cycles <= write_data;
@@ -136,7 +139,7 @@ module homa_registers
   // ---- the indirection table: a copy, for those who read it ----
 
   logic [QUEUE_BITS-1:0] entries[RSS_TABLE_ENTRIES];
-  logic [QUEUE_BITS-1:0] entry, fill_queue;
+  logic [QUEUE_BITS-1:0] entry, kept_entry, fill_queue;
   logic [7:0] fill_at;
 
   always_ff @(posedge clk) begin
@@ -155,12 +158,15 @@ module homa_registers
     rss_set_queue <= filling ? fill_queue : write_data[QUEUE_BITS-1:0];
     if (rss_set) entries[rss_set_at] <= rss_set_queue;
     entry <= entries[read_at[9:2]];
+    kept_entry <= entry;
   end
 
   // ---- reads: in the second cycle the counter and the table's entry are there ----
 
-  logic [1:0] on_the_way;
-  logic [31:0] high;
+  // What is said is kept then, and chosen in the third: the counter comes late in its cycle.
+  logic [2:0] on_the_way;
+  logic [31:0] fixed, low, high;           // fixed: what has an address of its own
+  logic fixed_ok, is_counter, is_entry, high_ok;
   logic [15:0] time_high;
   logic [11:0] high_at;    // whose high word is kept
   logic high_kept;
@@ -169,58 +175,64 @@ module homa_registers
   wire counter = read_at >= COUNTER_AT && read_at < COUNTERS_END;
   assign count_at = 6'(read_at[11:3] - COUNTER_AT[11:3]);
   wire low_word = counter && !read_at[2];
-  wire high_ok = high_kept && high_at == read_at;
 
-  always_comb begin
-    read_ok = 1;
+  always_ff @(posedge clk) begin
+    low <= count_value[31:0];
+    if (on_the_way[1] && !read_at[2]) high <= count_value[63:32];
+    high_ok <= high_kept && high_at == read_at;
+    is_counter <= counter;
+    is_entry <= read_at[11:10] == RSS_TABLE_AT[11:10];
+    fixed_ok <= 1;
     case (read_at)
-      ID_AT: read_data = MAP_ID;
-      VERSION_AT: read_data = MAP_VERSION;
-      WIDTH_AT: read_data = WIDTH;
-      QUEUES_AT: read_data = QUEUES;
-      COUNTERS_AT: read_data = COUNT;
-      PAGES_AT: read_data = 1 << PAGES_BITS;
-      CONTROL_AT: read_data = control;
-      LRO_LIMIT_AT: read_data = {16'd0, lro_limit};
-      LRO_PATIENCE_AT: read_data = {16'd0, lro_patience};
-      RSS_TICK_AT: read_data = tick_cycles;
-      PACE_LIMIT_AT: read_data = {15'd0, pace_limit};
-      PACE_RATE_AT: read_data = {8'd0, pace_rate};
-      PACE_EXTRA_AT: read_data = {24'd0, pace_extra};
-      PACE_IN_PORT_AT: read_data = in_port;
-      TIME_STEP_AT: read_data = time_step;
-      TIME_LOW_AT: read_data = now[31:0];
-      TIME_HIGH_AT: read_data = {16'd0, time_high};
+      ID_AT: fixed <= MAP_ID;
+      VERSION_AT: fixed <= MAP_VERSION;
+      WIDTH_AT: fixed <= WIDTH;
+      QUEUES_AT: fixed <= QUEUES;
+      COUNTERS_AT: fixed <= COUNT;
+      PAGES_AT: fixed <= 1 << PAGES_BITS;
+      CONTROL_AT: fixed <= 32'(control);
+      LRO_LIMIT_AT: fixed <= {16'd0, lro_limit};
+      LRO_PATIENCE_AT: fixed <= {16'd0, lro_patience};
+      RSS_TICK_AT: fixed <= tick_cycles;
+      PACE_LIMIT_AT: fixed <= {15'd0, pace_limit};
+      PACE_RATE_AT: fixed <= {8'd0, pace_rate};
+      PACE_EXTRA_AT: fixed <= {24'd0, pace_extra};
+      PACE_IN_PORT_AT: fixed <= in_port;
+      TIME_STEP_AT: fixed <= time_step;
+      TIME_LOW_AT: fixed <= now[31:0];
+      TIME_HIGH_AT: fixed <= {16'd0, time_high};
       default: begin
-        read_data = 0;
-        read_ok = 0;
-        if (counter) begin
-          read_data = read_at[2] ? high : count_value[31:0];
-          read_ok = !read_at[2] || high_ok;
-        end else if (read_at[11:10] == RSS_TABLE_AT[11:10]) begin
-          read_data = 32'(entry);
-          read_ok = 1;
-        end
+        fixed <= 0;
+        fixed_ok <= 0;
       end
     endcase
   end
 
-  assign read_done = on_the_way[1];
+  always_comb begin
+    read_data = fixed;
+    read_ok = fixed_ok;
+    if (is_counter) begin
+      read_data = read_at[2] ? high : low;
+      read_ok = !read_at[2] || high_ok;
+    end else if (is_entry) begin
+      read_data = 32'(kept_entry);
+      read_ok = 1;
+    end
+  end
+
+  assign read_done = on_the_way[2];
 
   always_ff @(posedge clk) begin
     if (rst) begin
       on_the_way <= 0;
       high_kept <= 0;
     end else begin
-      on_the_way <= {on_the_way[0], read};
+      on_the_way <= {on_the_way[1:0], read};
       // Reading anything else than the high word lets it go.
       if (read_done) high_kept <= low_word && read_at[1:0] == 0;
     end
     if (rst) time_high <= 0;
-    else if (read_done && read_at == TIME_LOW_AT) time_high <= now[47:32];
-    if (read_done) begin
-      high <= count_value[63:32];
-      high_at <= read_at + 12'd4;
-    end
+    else if (on_the_way[1] && read_at == TIME_LOW_AT) time_high <= now[47:32];
+    if (read_done) high_at <= read_at + 12'd4;
   end
 endmodule

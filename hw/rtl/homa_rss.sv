@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 //
 // Receive side scaling: which queue gets a frame. It is told the frame's hash beside one of its
-// beats, and tells the queue beside the same beat, three cycles later, and beside those that follow.
+// beats, and tells the queue beside the same beat, four cycles later, and beside those that follow.
 //
 // Homa packets are hashed over what both directions of an RPC share: the exclusive or of the
 // addresses, that of the ports, and the RPC's id without its lowest bit. So all packets of an RPC,
@@ -64,7 +64,7 @@ module homa_rss #(
     output logic placed                     // in this cycle an RPC's queue is chosen by load
 );
   localparam int BYTES = WIDTH / 8;
-  localparam int STAGES = 2;  // before the last: tables, comparison
+  localparam int STAGES = 3;  // before the last: tables, what they say is kept, comparison
   localparam int TAG_BITS = 32 - RPC_BITS;
 
   wire adv = m_ready || !m_valid;
@@ -76,7 +76,7 @@ module homa_rss #(
   logic [WIDTH-1:0] p_data[STAGES];
   logic [BYTES-1:0] p_keep[STAGES];
   logic [SIDE-1:0] p_side[STAGES];
-  logic [31:0] r_hash, j_hash;
+  logic [31:0] r_hash, g_hash, j_hash;
 
   always_ff @(posedge clk) begin
     if (rst) p_valid <= 0;
@@ -88,7 +88,8 @@ module homa_rss #(
       p_homa <= {p_homa[STAGES-2:0], s_homa};
       p_first <= {p_first[STAGES-2:0], s_first};
       r_hash <= s_hash;
-      j_hash <= r_hash;
+      g_hash <= r_hash;
+      j_hash <= g_hash;
     end
     // A stage that is empty keeps what it had. Otherwise these would be shift registers, which take
     // a look-up table for each bit.
@@ -111,7 +112,7 @@ module homa_rss #(
   logic clearing;
 
   logic [QUEUE_BITS-1:0] table_[256];
-  logic [QUEUE_BITS-1:0] by_table;
+  logic [QUEUE_BITS-1:0] by_table, g_table;
 
   typedef struct packed {
     logic [TAG_BITS-1:0] tag;
@@ -120,7 +121,7 @@ module homa_rss #(
   } rpc_t;
 
   rpc_t rpcs[1 << RPC_BITS];
-  rpc_t stored;
+  rpc_t stored, held;         // held: a beat later, for a memory tells late in its cycle
   logic [2:0] now;    // 1..7: number of the tick
   logic [7:0] fresh;  // of each number: it is this tick or one of the two before it
   wire [2:0] later = now == 7 ? 3'd1 : now + 3'd1;
@@ -130,6 +131,10 @@ module homa_rss #(
     else if (clearing && clear_at < 256) table_[8'(clear_at)] <= QUEUE_BITS'(32'(clear_at) % QUEUES);
     if (adv) by_table <= table_[s_hash[7:0]];
     if (adv) stored <= rpcs[s_hash[RPC_BITS-1:0]];
+    if (adv) begin
+      g_table <= by_table;
+      held <= stored;
+    end
   end
 
   always_ff @(posedge clk)
@@ -142,40 +147,43 @@ module homa_rss #(
       fresh <= {fresh[6:1], fresh[7], 1'b0};
     end
 
-  // ---- what is looked at, a beat later: at j_hash ----
+  // ---- what is looked at, at g_hash, and used a beat later, at j_hash ----
 
   logic write;                         // the RPC's entry
   logic [QUEUE_BITS-1:0] fewest, dest;
 
-  // A memory tells what was written two beats ago or before. The beat before this one may write in
-  // the cycle in which this one is read, and so may the one before that. So their places and tags
-  // are compared as well.
+  // A memory tells what was written before the cycle in which it is read. The three beats before
+  // this one write in that cycle or later. So their places and tags are compared as well.
   localparam int PARTS = 4;
   localparam int PART = (TAG_BITS + PARTS - 1) / PARTS;
-  wire [PARTS*PART-1:0] differing = (PARTS * PART)'(stored.tag ^ r_hash[31:RPC_BITS]);
+  wire [PARTS*PART-1:0] differing = (PARTS * PART)'(held.tag ^ g_hash[31:RPC_BITS]);
   logic [PARTS-1:0] same_part;
-  logic [1:0] at_writer, same_writer;  // the place is that of the beat so many before, and the tag
+  logic [2:0] at_writer, same_writer;  // the place is that of the beat so many before, and the tag
   logic stored_live;
   logic [QUEUE_BITS-1:0] stored_dest, j_table;
-  logic wrote, wrote_before;           // the beat before this one wrote; the one before that
-  logic [31:0] wrote_hash;
-  logic [QUEUE_BITS-1:0] wrote_dest, wrote_dest_before;
+  logic wrote, wrote_before, wrote_first;  // the beat before this one wrote; those before that
+  logic [31:0] wrote_hash, wrote_hash_before;
+  logic [QUEUE_BITS-1:0] wrote_dest, wrote_dest_before, wrote_dest_first;
 
   always_ff @(posedge clk) begin
-    if (rst) {wrote, wrote_before} <= 0;
-    else if (adv) {wrote_before, wrote} <= {wrote, write};
+    if (rst) {wrote_first, wrote_before, wrote} <= 0;
+    else if (adv) {wrote_first, wrote_before, wrote} <= {wrote_before, wrote, write};
     if (adv) begin
       for (int i = 0; i < PARTS; i++) same_part[i] <= differing[PART*i+:PART] == 0;
-      at_writer[0] <= r_hash[RPC_BITS-1:0] == j_hash[RPC_BITS-1:0];
-      same_writer[0] <= r_hash[31:RPC_BITS] == j_hash[31:RPC_BITS];
-      at_writer[1] <= r_hash[RPC_BITS-1:0] == wrote_hash[RPC_BITS-1:0];
-      same_writer[1] <= r_hash[31:RPC_BITS] == wrote_hash[31:RPC_BITS];
-      stored_live <= fresh[stored.seen];
-      stored_dest <= stored.dest;
-      j_table <= by_table;
+      at_writer[0] <= g_hash[RPC_BITS-1:0] == j_hash[RPC_BITS-1:0];
+      same_writer[0] <= g_hash[31:RPC_BITS] == j_hash[31:RPC_BITS];
+      at_writer[1] <= g_hash[RPC_BITS-1:0] == wrote_hash[RPC_BITS-1:0];
+      same_writer[1] <= g_hash[31:RPC_BITS] == wrote_hash[31:RPC_BITS];
+      at_writer[2] <= g_hash[RPC_BITS-1:0] == wrote_hash_before[RPC_BITS-1:0];
+      same_writer[2] <= g_hash[31:RPC_BITS] == wrote_hash_before[31:RPC_BITS];
+      stored_live <= fresh[held.seen];
+      stored_dest <= held.dest;
+      j_table <= g_table;
       wrote_hash <= j_hash;
+      wrote_hash_before <= wrote_hash;
       wrote_dest <= dest;
       wrote_dest_before <= wrote_dest;
+      wrote_dest_first <= wrote_dest_before;
     end
   end
 
@@ -183,10 +191,14 @@ module homa_rss #(
 
   wire by_last = wrote && at_writer[0];
   wire by_last_but_one = wrote_before && at_writer[1];
-  wire live = by_last || by_last_but_one || stored_live;
-  wire hit = by_last ? same_writer[0] : by_last_but_one ? same_writer[1] : live && &same_part;
-  wire [QUEUE_BITS-1:0] kept = by_last ? wrote_dest : by_last_but_one ? wrote_dest_before
-                                                                      : stored_dest;
+  wire by_first = wrote_first && at_writer[2];
+  wire live = by_last || by_last_but_one || by_first || stored_live;
+  wire hit = by_last ? same_writer[0]
+           : by_last_but_one ? same_writer[1]
+           : by_first ? same_writer[2] : live && &same_part;
+  wire [QUEUE_BITS-1:0] kept = by_last ? wrote_dest
+                             : by_last_but_one ? wrote_dest_before
+                             : by_first ? wrote_dest_first : stored_dest;
   wire choose = on && least && p_homa[STAGES-1] && !clearing;
   wire here = p_valid[STAGES-1] && p_meta_valid[STAGES-1];
   assign write = adv && here && choose && (hit || !live);

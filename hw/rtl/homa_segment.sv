@@ -61,9 +61,9 @@ module homa_segment
     output logic [7:0] m_ip,
     output logic [7:0] m_homa,
 
-    // Of the packet, in the cycle after each of its beats.
-    output logic packet_v4,
+    output logic packet_v4,            // of the packet, with its beats and a cycle longer
     output logic packet_udp,
+    // The same, in the cycle after each of its beats.
     output logic [15:0] packet_length,      // as IP's header says it
     output logic [15:0] packet_id,
     output logic [15:0] packet_checksum,
@@ -186,8 +186,9 @@ module homa_segment
   // bytes of the message needs first is in row p or p + 1; that is where the window is then. From
   // there on both go on by a row in each beat.
   wire there = head_only || (have_cur && (!two || have_nxt));
-  wire give = m_valid && m_ready;
-  wire slide = state == WRITE && give && slides;
+  wire offers = state == WRITE && there && !cut;
+  wire give = offers && m_ready;
+  wire slide = give && slides;
   wire [INDEX_BITS-1:0] x_next = x + 1'b1;
   wire [INDEX_BITS-1:0] hdr_row = INDEX_BITS'(hdr >> LOG);
   wire [LOG-1:0] hdr_lane = hdr[LOG-1:0];
@@ -202,18 +203,20 @@ module homa_segment
   wire room = !have_cur || !have_nxt || (m_ready && !cut && slides);
   wire want = state == WRITE && room;
   wire fetched = want && (from_kept || (s_valid && !ended));
+  wire [KEPT_BITS:0] kept_next = fetch[KEPT_BITS:0] + 1'b1;  // of kept beats these bits are all
   wire [WIDTH-1:0] fetch_data = from_kept ? kept[fetch[KEPT_BITS-1:0]] : s_data;
 
   wire take_head = state == HEAD && s_valid;
   wire last_kept = got == INDEX_BITS'(KEPT - 1);
   wire pass_kept = state == PASS;
   wire too_long = state == REST && full;
-  wire pass_end = ended && x_next == got;
+  // While kept beats are passed there are no more beats than these bits count.
+  wire pass_last = x_next[KEPT_BITS:0] == got[KEPT_BITS:0];
+  wire pass_end = ended && pass_last;
 
   assign s_ready = state == HEAD || (want && !from_kept && !ended) || state == DRAIN ||
                    (state == REST && m_ready && !too_long);
-  assign m_valid = (state == WRITE && there && !cut) || pass_kept ||
-                   (state == REST && s_valid && !too_long);
+  assign m_valid = offers || pass_kept || (state == REST && s_valid && !too_long);
   assign m_abort = (state == WRITE && cut) || too_long;
   assign c_valid = state == DONE;
   assign c_status = status;
@@ -274,7 +277,7 @@ module homa_segment
         PASS:
           if (m_ready) begin
             if (pass_end) state <= DONE;
-            else if (x_next == got) state <= REST;
+            else if (pass_last) state <= REST;
           end
         REST:
           if (too_long) state <= DRAIN;
@@ -316,6 +319,12 @@ module homa_segment
     if (state == HEAD || commit) settle <= 3;
     else if (state == SUM) settle <= 2;  // the last halfword is added a cycle later
     else if (settle != 0) settle <= settle - 2'd1;
+  end
+
+  // A place without a beat takes what there is in each cycle, for whether it is one is known late.
+  always_ff @(posedge clk) begin
+    if (slide || !have_cur) cur <= have_nxt ? nxt : fetch_data;
+    if (slide || !have_nxt) nxt <= fetch_data;
   end
 
   // ---- a segment begins, and its beats ----
@@ -407,33 +416,29 @@ module homa_segment
         end
         if (cut) status <= DONE_CUT;
         if (slide) begin
-          cur <= have_nxt ? nxt : fetch_data;
           have_cur <= have_nxt || fetched;
-          nxt <= fetch_data;
           have_nxt <= have_nxt && fetched;
         end else if (fetched) begin
-          if (have_cur) nxt <= fetch_data;
-          else cur <= fetch_data;
           have_cur <= 1;
           have_nxt <= have_cur;
         end
         if (fetched) begin
           fetch <= fetch + 1;
-          from_kept <= from_kept && fetch + 1'b1 != got;
+          from_kept <= from_kept && kept_next != got[KEPT_BITS:0];
         end
       end
       PASS:
         if (m_ready) begin
           x <= x_next;
           full <= 32'(x_next) == LONGEST / BYTES;
-          if (pass_end) packets <= 1;
+          packets <= 16'(pass_end);
         end
       REST:
         if (too_long) status <= DONE_REFUSED;
         else if (s_valid && m_ready) begin
           x <= x_next;
           full <= 32'(x_next) >= LONGEST / BYTES;
-          if (s_last) packets <= 1;
+          packets <= 16'(s_last);
         end
       default: ;
     endcase

@@ -26,9 +26,9 @@ module homa_segment_build #(
     input logic [7:0] s_ip,            // number of its first halfword in IP's header
     input logic [7:0] s_homa,          // and in Homa's
 
-    // Of the packet, one cycle after s_valid.
-    input logic v4,
+    input logic v4,                    // of the packet, from s_valid on
     input logic udp,
+    // The same, one cycle after s_valid.
     input logic [15:0] ip_length,
     input logic [15:0] ip_id,
     input logic [15:0] ip_checksum,
@@ -67,11 +67,10 @@ module homa_segment_build #(
   logic [NARROW-1:0] bytes;
   logic late;
   logic replace;
-  logic [7:0] ip, homa;
 
   homa_segment_head #(.WIDTH(WIDTH)) head (
-      .in_data(raw), .in_ip(ip), .in_homa(homa), .v4, .udp, .ip_length, .ip_id, .ip_checksum,
-      .udp_length, .offset, .out_data(changed));
+      .clk, .in_ip(s_ip), .in_homa(s_homa), .v4, .udp, .in_data(raw), .ip_length, .ip_id,
+      .ip_checksum, .udp_length, .offset, .out_data(changed));
 
   always_ff @(posedge clk) begin
     one <= {s_valid, s_last, s_abort, s_keep, s_whole, s_head};
@@ -79,8 +78,6 @@ module homa_segment_build #(
     turned <= WIDE'(s_pair >> {s_turn[LOG-1:LATER], {(LATER + 3) {1'b0}}});
     later <= s_turn[LATER-1:0];
     replace <= s_replace;
-    ip <= s_ip;
-    homa <= s_homa;
 
     two <= one;
     header <= replace ? changed : raw;

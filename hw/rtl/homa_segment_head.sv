@@ -8,11 +8,13 @@
 module homa_segment_head #(
     parameter int WIDTH = 512
 ) (
-    input logic [WIDTH-1:0] in_data,    // a beat of the header
+    input logic clk,
+    // A cycle before the rest, of the next beat:
     input logic [7:0] in_ip,            // its first halfword's number in IP's header, modulo 256
     input logic [7:0] in_homa,          // and in Homa's
     input logic v4,
     input logic udp,
+    input logic [WIDTH-1:0] in_data,    // a beat of the header
     input logic [15:0] ip_length,       // as it stands in the header, of either version
     input logic [15:0] ip_id,
     input logic [15:0] ip_checksum,
@@ -53,21 +55,33 @@ module homa_segment_head #(
                     is_high[i] || is_low[i];
     end
 
+  // What is put where in the beat that is here.
+  logic [HALVES-1:0] put_length, put_id, put_checksum, put_udp, put_high, put_low, put_field;
+  always_ff @(posedge clk) begin
+    put_length <= is_length;
+    put_id <= is_id;
+    put_checksum <= is_checksum;
+    put_udp <= is_udp;
+    put_high <= is_high;
+    put_low <= is_low;
+    put_field <= is_field;
+  end
+
   logic [GROUPS-1:0][15:0] field;
   always_comb begin
     field = 0;
     for (int i = 0; i < HALVES; i++) begin
-      if (is_length[i]) field[i%GROUPS] |= ip_length;
-      if (is_id[i]) field[i%GROUPS] |= ip_id;
-      if (is_checksum[i]) field[i%GROUPS] |= ip_checksum;
-      if (is_udp[i]) field[i%GROUPS] |= udp_length;
-      if (is_high[i]) field[i%GROUPS] |= offset[31:16];
-      if (is_low[i]) field[i%GROUPS] |= offset[15:0];
+      if (put_length[i]) field[i%GROUPS] |= ip_length;
+      if (put_id[i]) field[i%GROUPS] |= ip_id;
+      if (put_checksum[i]) field[i%GROUPS] |= ip_checksum;
+      if (put_udp[i]) field[i%GROUPS] |= udp_length;
+      if (put_high[i]) field[i%GROUPS] |= offset[31:16];
+      if (put_low[i]) field[i%GROUPS] |= offset[15:0];
     end
   end
 
   for (genvar i = 0; i < HALVES; i++) begin : lane
-    assign out_data[16*i+:16] = is_field[i] ? {field[i%GROUPS][7:0], field[i%GROUPS][15:8]}
+    assign out_data[16*i+:16] = put_field[i] ? {field[i%GROUPS][7:0], field[i%GROUPS][15:8]}
                                             : in_data[16*i+:16];
   end
 endmodule

@@ -81,12 +81,12 @@ PROOFS = {
     "segment": Proof(
         *("lso", _SEGMENT, 6, 9), induction=1, parameters={"LONGEST": 9216, "MOST": 65536}
     ),
-    "lro_table": Proof("lro", (*_LRO, "homa_lro_table"), 22, 26, smaller=_SMALLER_LRO),
+    "lro_table": Proof("lro", (*_LRO, "homa_lro_table"), 26, 30, smaller=_SMALLER_LRO),
     # Keys are compared as a whole where the card is 256 or 512 bits wide. All else is as above.
     "lro_table_1": Proof(
-        *("lro", (*_LRO, "homa_lro_table"), 20, 24),
+        *("lro", (*_LRO, "homa_lro_table"), 22, 26),
         module="prove_lro_table",
-        parameters={"WORDS": 1, "SLOWEST": 13, "LONGEST_WAIT": 13},
+        parameters={"WORDS": 1, "SLOWEST": 17, "LONGEST_WAIT": 16},
         smaller=_SMALLER_LRO,
         rare=True,
     ),
