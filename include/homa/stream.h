@@ -66,8 +66,8 @@ int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 /** homa_stream_await_way() - wait until homad has found out whether it can open the connection
  * Whether a device of homad's leads to the address is known before the peer has answered: when
  * homad has looked at what it was asked, and perhaps has asked the kernel for a route. Returns 0
- * if the connection is being opened, or is open; or why it has failed: -EOPNOTSUPP says that the
- * program shall use a socket of the kernel. */
+ * if the connection is being opened, or is open, or if homad has not looked for some 50 ms; or why
+ * it has failed: -EOPNOTSUPP says that the program shall use a socket of the kernel. */
 int homa_stream_await_way(struct homa_stream *stream);
 
 /** homa_stream_listen() - have homad take the connections to a port

@@ -8,6 +8,10 @@
 #include "stream_fork.h"
 #include "stream_impl.h"
 
+/* Turns of homa_streams_pause() after which nobody waits for homad any more: with the naps in them
+ * 50 ms at least. */
+#define WAY_TURNS 1250u
+
 /* Give the stream its token and make it known, before homad can answer. */
 static int enter(struct homa_stream *stream)
 {
@@ -91,7 +95,7 @@ int homa_stream_await_way(struct homa_stream *stream)
 				       __ATOMIC_ACQUIRE);
 		homa_streams_look(ctx);
 		rc = homa_stream_failure(stream);
-		if (rc || (s32)(goal - head) <= 0)
+		if (rc || (s32)(goal - head) <= 0 || turns > WAY_TURNS)
 			return rc;
 		homa_streams_pause(ctx, &turns);
 	}

@@ -101,7 +101,9 @@ static void await_way__tells_what_homad_says(void **state)
 	assert_int_equal(homa_stream_await_way(connect_to(9)), -ECONNREFUSED);
 	stream = connect_to(port);
 	assert_int_equal(homa_stream_await_way(stream), 0);
-	assert_int_equal(f.commands[HOMA_STREAM_CONNECT], 2);
+	assert_int_equal(__atomic_load_n(&f.commands[HOMA_STREAM_CONNECT],
+					 __ATOMIC_SEQ_CST),
+			 2);
 }
 
 static void listen__with_any_backlog(void **state)

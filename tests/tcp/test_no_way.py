@@ -46,6 +46,23 @@ one.sendall(b"x")
 print(one.recv(1).decode())
 """
 
+# A connection that is opened while homad, whose process this is, stands still.
+CONNECT_MEANWHILE = """
+import errno, os, signal, socket, sys
+host, port, homad = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+first = socket.create_connection((host, port))
+two = socket.socket()
+two.setblocking(False)
+os.kill(homad, signal.SIGSTOP)
+try:
+    said = two.connect_ex((host.rpartition(".")[0] + ".77", port))
+finally:
+    os.kill(homad, signal.SIGCONT)
+print(errno.errorcode[said])
+first.sendall(b"x")
+print(first.recv(1).decode())
+"""
+
 pytestmark = pytest.mark.skipif(not HOMAD.exists(), reason=f"{HOMAD} is not built")
 
 
@@ -83,4 +100,20 @@ def test_connect__by_the_kernel(
     assert serving.line(PATIENCE) == "ready"
     told = side.run(["python3", "-c", CONNECT, connect, number, waits]).stdout.split()
     assert told == ["open" if waits else "EINPROGRESS", "open", "x"]
+    assert serving.wait(PATIENCE)[0] == 0
+
+
+def test_connect__does_not_wait_for_a_homad_that_stands_still(
+    sides: tuple[Side, Namespace],
+) -> None:
+    """A call that does not wait says that the connection is being opened, as a program has other work."""
+    side, there = sides
+    if side.by == "supervisor":
+        pytest.skip("its process makes the call")
+    assert side.homad
+    number = port()
+    serving = there.start(["python3", "-c", SERVE, "10.9.0.2", str(number)])
+    assert serving.line(PATIENCE) == "ready"
+    words = ["python3", "-c", CONNECT_MEANWHILE, "10.9.0.2", number, side.homad.pid]
+    assert side.run(words).stdout.split() == ["EINPROGRESS", "x"]
     assert serving.wait(PATIENCE)[0] == 0
