@@ -149,11 +149,17 @@ def doubts_of(facts: dict[str, float], note: str) -> list[str]:
         found.append(f"{facts['failed']:,.0f} RPCs failed")
     if facts.get("uplink_drops"):
         found.append(f"hosts' own links dropped {facts['uplink_drops']:,.0f} packets")
-    if facts.get("host_queues") == 1:
-        found.append("all connections of a host share one queue (needs clang and libbpf-dev)")
+    found += one_queue(facts)
     if note:
         found.append(note)
     return found
+
+
+def one_queue(facts: dict[str, float]) -> list[str]:
+    """Why the kernel's TCP was slower than on hosts with a queue for each core, if it was."""
+    if facts.get("host_queues") != 1:
+        return []
+    return ["all connections of a host share one queue (needs clang and libbpf-dev)"]
 
 
 def short_ratio(

@@ -156,7 +156,7 @@ def _loaded(
         "retransmits": float(sum(node.retransmits or 0 for node in hosts)),
         "drops": float(sum(port.drops for port in ports)),
         "uplink_drops": float(switch.uplink_drops()),
-        **({} if point.transport == "homa" else {"host_queues": float(switch.queues)}),
+        **switch.host_queues(point.transport != "homa"),
         "peak_queue": float(max((port.peak_backlog or 0) for port in ports)),
         **model.facts,
     }

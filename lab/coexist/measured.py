@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from lab.cluster.real_and_simulated import BUSY, doubts_of
+from lab.cluster.real_and_simulated import BUSY, doubts_of, one_queue
 from lab.coexist.grid import Cell, alone
 from lab.coexist.shares import Times, lost
 
@@ -71,7 +71,7 @@ def doubts(cell: Cell, facts: dict[str, float], note: str, before: Sequence[Meas
     if cell.rpc:
         found = doubts_of(facts, note)
     else:
-        found = [note] if note else []
+        found = [*one_queue(facts), *([note] if note else [])]
         if facts["busy"] > BUSY:
             found.append(f"the processors were {facts['busy']:.0%} busy, more than {BUSY:.0%}")
     if not cell.stream:

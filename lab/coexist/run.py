@@ -185,6 +185,7 @@ def _cell(
         "window_s": window,
         "busy": watch.share(),
         **_ports(switch),
+        **switch.host_queues(cell.kind == "tcp" or (cell.stream > 0 and not cell.shared)),
     }
     hosts = [results.parse_load(data) for data in found[split:]]
     carried = streams.carried(found[:split], opened) if cell.stream else None

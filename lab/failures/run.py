@@ -168,6 +168,7 @@ def _cell(
         "busy": nodes.busy_of(hosts, cores()),
         **lateness.facts_of(hosts),
         "drops": float(sum(port.drops for port in ports)),
+        **switch.host_queues(cell.transport != "homa"),
         "sim_drops": float(sim.get("sim", {}).get("counts", {}).get("packets_dropped", 0)),
         "peak_queue": float(max((port.peak_backlog or 0) for port in ports)),
     }

@@ -154,6 +154,7 @@ def _cell(
         "failed": float(client.failed),
         "drops": float(port.drops),
         "uplink_drops": float(switch.uplink_drops()),
+        **switch.host_queues(cell.kind == "tcp"),
         "peak_queue": float(port.peak_backlog or 0),
         "retransmits": float(sum((data or {}).get("retransmits") or 0 for data in found)),
         **_sim_facts(sim),

@@ -134,6 +134,11 @@ class Switch:
                 uplink.burst_of(self.rate_bps) if self.uplinks else 0,
             )  # fmt: skip
 
+    def host_queues(self, kernel: bool) -> dict[str, float]:
+        """The fact `host_queues`, how many queues the packets of a host's kernel are spread over, if
+        its TCP takes part (`kernel`)."""
+        return {"host_queues": float(self.queues)} if kernel else {}
+
     def uplink_drops(self) -> int:
         """Packets that hosts' own links have dropped since set_buffer()."""
         pairs = zip(self.uplinks, self.hosts, strict=False)

@@ -94,6 +94,7 @@ def _cell(
         "goodput_share": sum(node.goodput_bps for node in hosts) / links,
         "drops": float(sum(port.drops for port in switch.counters())),
         "uplink_drops": float(switch.uplink_drops()),
+        **switch.host_queues(cell.transport != "homa"),
     }
     lab, simulation = loads.growths([data for data in found if data], sim)
     return Measured(cell, lab, simulation, facts, doubts_of(facts, note))

@@ -122,6 +122,8 @@ def test_doubts__each_limit_is_said() -> None:
     assert "1,000 µs" in real_and_simulated.doubts_of(late, "")[0]
     assert "3 RPCs failed" in real_and_simulated.doubts_of({**good, "failed": 3.0}, "")[0]
     assert real_and_simulated.doubts_of(good, "stood still") == ["stood still"]
+    assert real_and_simulated.doubts_of({**good, "host_queues": 20.0}, "") == []
+    assert "one queue" in real_and_simulated.doubts_of({**good, "host_queues": 1.0}, "")[0]
 
 
 def test_lateness__all_hosts_together() -> None:

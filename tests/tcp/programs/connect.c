@@ -399,24 +399,32 @@ static void *open_one(void *argument)
 	return NULL;
 }
 
+/* A thread waits in connect(), which shutdown() ends; then the socket connects to the server. */
+static void shut_down_waiting(struct tcp_end *end, struct opening *o)
+{
+	pthread_t thread;
+
+	o->thread = 0;
+	SAME(pthread_create(&thread, NULL, open_one, o), 0);
+	while (!__atomic_load_n(&o->thread, __ATOMIC_RELAXED))
+		usleep(1000);
+	tcp_await_sleep(o->thread);
+	MUST(shutdown(o->fd, SHUT_WR));
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(o->error, ECONNRESET);
+	MUST(connect(o->fd, &end->address.any, end->length));
+	tcp_greet(o->fd);
+	tcp_close(o->fd);
+}
+
 #define connect_shut_down__server echo__server
 
 /* shutdown() ends a connect() that waits. */
 static void connect_shut_down__client(struct tcp_end *end)
 {
 	struct opening o = { .end = end, .fd = tcp_socket(end) };
-	pthread_t thread;
 
-	SAME(pthread_create(&thread, NULL, open_one, &o), 0);
-	while (!__atomic_load_n(&o.thread, __ATOMIC_RELAXED))
-		usleep(1000);
-	tcp_await_sleep(o.thread);
-	MUST(shutdown(o.fd, SHUT_WR));
-	SAME(pthread_join(thread, NULL), 0);
-	SAME(o.error, ECONNRESET);
-	MUST(connect(o.fd, &end->address.any, end->length));
-	tcp_greet(o.fd);
-	tcp_close(o.fd);
+	shut_down_waiting(end, &o);
 }
 
 #define connect_again_waits__server echo__server
@@ -426,7 +434,6 @@ static void connect_shut_down__client(struct tcp_end *end)
 static void connect_again_waits__client(struct tcp_end *end)
 {
 	struct opening o = { .end = end, .fd = tcp_socket(end) };
-	pthread_t thread;
 
 	tcp_nonblocking(o.fd, true);
 	open_one(&o);
@@ -434,17 +441,7 @@ static void connect_again_waits__client(struct tcp_end *end)
 	open_one(&o);
 	SAME(o.error, EALREADY);
 	tcp_nonblocking(o.fd, false);
-	o.thread = 0;
-	SAME(pthread_create(&thread, NULL, open_one, &o), 0);
-	while (!__atomic_load_n(&o.thread, __ATOMIC_RELAXED))
-		usleep(1000);
-	tcp_await_sleep(o.thread);
-	MUST(shutdown(o.fd, SHUT_WR));
-	SAME(pthread_join(thread, NULL), 0);
-	SAME(o.error, ECONNRESET);
-	MUST(connect(o.fd, &end->address.any, end->length));
-	tcp_greet(o.fd);
-	tcp_close(o.fd);
+	shut_down_waiting(end, &o);
 }
 
 /* The first device but the loopback one, and this host's link-local address there. */
