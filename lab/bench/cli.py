@@ -130,7 +130,7 @@ def kernel(
     ),
     rounds: Optional[int] = typer.Option(
         None,
-        help="Rounds; every configuration runs once in each. 5, for streams 1, for tcp-instructions 3.",
+        help="Rounds; every configuration runs once in each. 5, for streams and w4 1, for tcp-instructions 3.",
         show_default=False,
     ),
     seconds: float = SECONDS,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.demo.report import Run, SizeRow
 from lab.errors import UsageError
 from lab.vm import VmError
 from lab.vm.bench import cli, counting, glue, hosts, loads, profile, streams, timing
@@ -117,6 +118,21 @@ def _times(lower: bool = True) -> timing.Times:
     )
 
 
+def _run(transport: str, short: float, whole: float | None) -> Run:
+    rows = [SizeRow(8, 300, 1056, short / 2, short, None, None)]
+    return Run(transport, 49152, rows, SizeRow(8, 10**6, 10490, 1.0, whole, None, None), *[0] * 7)
+
+
+def test_loads__ratios_of_the_shortest_and_of_all() -> None:
+    """TCP's short messages to Homa's, and all of Homa's to TCP's, each in one round."""
+    ours = [_run("homa", 600.0, 1e6), _run("homa", 500.0, 2e6), _run("homa", 500.0, None)]
+    theirs = [_run("tcp", 12_000.0, 8e5), _run("tcp", 15_000.0, 1e6), _run("tcp", 500.0, 1e6)]
+    found = loads.Loads({"homa": ours, "tcp": theirs})
+    assert found.ratios("tcp") == [20.0, 30.0, 1.0]
+    assert found.ratios_of_all("tcp") == [1.25, 2.0]
+    assert found.ratios_of_all("tcp-pool") == []
+
+
 def test_times__ratios_are_within_a_round() -> None:
     times = _times()
     assert times.blocking() == ["tcp", "tcp_same"]
@@ -206,7 +222,7 @@ def test_streams__without_the_module_or_a_rule_the_guest_ends() -> None:
         )  # fmt: skip
         assert done.returncode == 1 and "went on" not in done.stdout, done
         assert done.stdout.startswith(f"FAILED {broken}"), done
-    assert cli.rounds_of("streams") == 1 and cli.rounds_of("w4") == 5
+    assert cli.rounds_of("streams") == cli.rounds_of("w4") == 1 and cli.rounds_of("rate") == 5
 
 
 def test_streams__lines_of_the_guest() -> None:

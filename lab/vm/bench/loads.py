@@ -66,12 +66,15 @@ class Loads:
 
     def ratios(self, transport: str) -> list[float]:
         """P99 of the shortest tenth of the messages, to Homa's, round by round."""
-        found = []
-        for ours, theirs in zip(self.runs.get("homa", []), self.runs.get(transport, [])):
-            a, b = theirs.rows[0].p99_us, ours.rows[0].p99_us
-            if a and b:
-                found.append(a / b)
-        return found
+        pairs = zip(self.runs.get("homa", []), self.runs.get(transport, []))
+        times = [(theirs.rows[0].p99_us, ours.rows[0].p99_us) for ours, theirs in pairs]
+        return [theirs / ours for theirs, ours in times if theirs and ours]
+
+    def ratios_of_all(self, transport: str) -> list[float]:
+        """P99 of all messages of Homa, to the transport's, round by round."""
+        pairs = zip(self.runs.get("homa", []), self.runs.get(transport, []))
+        times = [(theirs.overall.p99_us, ours.overall.p99_us) for ours, theirs in pairs]
+        return [ours / theirs for theirs, ours in times if theirs and ours]
 
 
 def network(plan: Plan, buffer: int) -> str:
