@@ -154,7 +154,7 @@ def _cell(
 ) -> Measured:
     """RPCs and streams at the same time, and what both say."""
     window = window_s(setup, cell, switch.rate_bps)
-    limit = window + warmup_s(switch.rate_bps) + LIMIT_S
+    warmup = warmup_s(switch.rate_bps)
     model = _model(setup, switch, cell, tick)
     opened = 0.0
     watch = Watch()
@@ -175,7 +175,10 @@ def _cell(
                 env = stack.enter_context(nodes.programs(way, switch, cell.point, more))
             rpcs, flows, opened = _jobs(setup, switch, cell, wires, env)
             watch.forget()
-            return run_jobs([*flows, *rpcs], limit, look)
+            return run_jobs(
+                [*flows, *rpcs], warmup + window + LIMIT_S, look,
+                measured=(opened - warmup, opened + window),
+            )  # fmt: skip
 
     found, note = measure_again(attempt)
     split = len(found) - (len(switch.hosts) if cell.rpc else 0)

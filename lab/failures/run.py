@@ -139,7 +139,8 @@ def _cell(
     """All hosts client and server of each other while something fails, and the same simulated."""
     sim = _simulated(setup, cell, switch.rate_bps)
     when = faults.times(setup, cell, switch.rate_bps)
-    limit = when.warmup + when.window + when.drain + LIMIT_S
+    # RPCs to a host that is gone are given up after the window, too.
+    length = when.warmup + when.window + when.drain
     breaker = Breaker(switch, cell)
 
     def both() -> None:
@@ -151,7 +152,10 @@ def _cell(
         with nodes.programs(setup, switch, cell.point) as env:
             start = time.monotonic() + START_S + START_HOST_S * len(switch.hosts)
             breaker.plan(start + when.warmup, when)
-            return run_jobs(_jobs(setup, switch, cell, start, env), limit, both, breaker.started)
+            return run_jobs(
+                _jobs(setup, switch, cell, start, env), length + LIMIT_S, both, breaker.started,
+                measured=(start, start + length),
+            )  # fmt: skip
 
     try:
         found, note = measure_again(attempt)

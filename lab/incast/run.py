@@ -99,12 +99,12 @@ def _simulated(setup: Setup, cell: Cell, rate: int, delay: float, folder: Path) 
 
 
 def _jobs(
-    setup: Setup, switch: Switch, cell: Cell, plan: Plan, env: Callable[[str], dict[str, str]]
-) -> list[Job]:
-    """A server in each host but the first, and the client there, last."""
+    setup: Setup, switch: Switch, cell: Cell, plan: Plan, start: float,
+    env: Callable[[str], dict[str, str]],
+) -> list[Job]:  # fmt: skip
+    """A server in each host but the first, and the client there, last, which begins at `start`."""
     client, servers = switch.hosts[0], switch.hosts[1 : cell.senders + 1]
     options = nodes.options(setup, cell.point, switch.rate_bps)
-    start = time.monotonic() + START_S + START_PROGRAM_S * cell.senders
     jobs = []
     ask = [str(homa_bench()), "client", "--bind", client.address, *options]
     for number, host in enumerate(servers, 1):
@@ -132,13 +132,17 @@ def _cell(
 ) -> Measured:
     """Bursts on real packets, and the simulator's word beside them."""
     plan = bursts.plan(setup, cell.senders, switch.rate_bps)
-    limit = plan.warmup + plan.window + DRAIN_S + LIMIT_S
+    length = plan.warmup + plan.window
     some = replace(switch, hosts=switch.hosts[: cell.senders + 1])
 
     def attempt() -> list[dict | None]:
         switch.set_buffer(setup.buffer)
         with nodes.programs(setup, some, cell.point) as env:
-            return run_jobs(_jobs(setup, some, cell, plan, env), limit, tick)
+            start = time.monotonic() + START_S + START_PROGRAM_S * cell.senders
+            return run_jobs(
+                _jobs(setup, some, cell, plan, start, env), length + DRAIN_S + LIMIT_S, tick,
+                measured=(start, start + length),
+            )  # fmt: skip
 
     found, note = measure_again(attempt)
     client = results.parse_load(found[-1])

@@ -70,7 +70,7 @@ def _cell(
     """All hosts client and server of each other, as long as may be, and the same simulated."""
     seeded, point = replace(setup, seed=cell.seed), cell.point(setup.mtu)
     sim = _simulated(setup, cell, switch.rate_bps)
-    limit = setup.longest_s + warmup_s(switch.rate_bps) + LIMIT_S
+    length = setup.longest_s + warmup_s(switch.rate_bps)
 
     def attempt() -> list[dict | None]:
         switch.set_buffer(setup.buffer)
@@ -78,7 +78,10 @@ def _cell(
             start = time.monotonic() + START_S + START_HOST_S * len(switch.hosts)
             jobs = nodes.jobs(seeded, switch, point, start, env)
             window = ["--duration", f"{setup.longest_s:g}"]
-            return run_jobs([replace(j, argv=[*j.argv, *window]) for j in jobs], limit, tick)
+            return run_jobs(
+                [replace(job, argv=[*job.argv, *window]) for job in jobs],
+                length + LIMIT_S, tick, measured=(start, start + length),
+            )  # fmt: skip
 
     found, note = measure_again(attempt)
     hosts = [results.parse_load(data) for data in found]
