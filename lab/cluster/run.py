@@ -22,7 +22,7 @@ from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
 from lab.cluster.stored_runs import Kept
 from lab.console import Steps
 from lab.net.hosts import Lab
-from lab.net.runner import Job, measure_again, run_jobs
+from lab.net.runner import Job, measure_again, measure_until_still, run_jobs
 from lab.net.switch import Switch, Traits
 from lab.paths import homa_bench
 
@@ -140,7 +140,7 @@ def _loaded(
             jobs = nodes.jobs(setup, switch, point, start, env)
             return run_jobs(jobs, length + LIMIT_S, tick, measured=(start, start + length))
 
-    found, note = measure_again(attempt)
+    found, still = measure_until_still(attempt)
     hosts = [results.parse_load(data) for data in found]
     ports = switch.counters()
     facts = {
@@ -166,5 +166,5 @@ def _loaded(
         **about,
         rows=rows_of(nodes.together(hosts), model.deciles, idle, model.wires),
         facts=facts,
-        doubts=doubts_of(facts, note),
+        doubts=doubts_of(facts, still),
     )

@@ -26,7 +26,7 @@ from lab.coexist.grid import Cell
 from lab.coexist.measured import Measured
 from lab.console import Steps
 from lab.net.hosts import Lab
-from lab.net.runner import Job, measure_again, run_jobs
+from lab.net.runner import Job, measure_until_still, run_jobs
 from lab.net.switch import LEVELS, Switch, Traits
 
 IDLE_S = 8.0  # about, to measure the software's delay
@@ -180,7 +180,7 @@ def _cell(
                 measured=(opened - warmup, opened + window),
             )  # fmt: skip
 
-    found, note = measure_again(attempt)
+    found, still = measure_until_still(attempt)
     split = len(found) - (len(switch.hosts) if cell.rpc else 0)
     facts = {
         "link_bps": float(switch.rate_bps),
@@ -192,7 +192,7 @@ def _cell(
     }
     hosts = [results.parse_load(data) for data in found[split:]]
     carried = streams.carried(found[:split], opened) if cell.stream else None
-    one = _measured(setup, cell, facts, hosts, carried, _wire(found[split:]), note, before)
+    one = _measured(setup, cell, facts, hosts, carried, _wire(found[split:]), still, before)
     if not model:
         return one
     return replace(
@@ -221,7 +221,7 @@ def _measured(
     hosts: list[results.BenchResult],
     carried: streams.Carried | None,
     wire_bps: float,
-    note: str,
+    still: str,
     before: Sequence[Measured],
 ) -> Measured:
     """The cell's result from what its programs say."""
@@ -251,5 +251,5 @@ def _measured(
         measured.loss_of(cell, carried.bps if carried else None, before),
         must if cell.stream else None,
         facts,
-        measured.doubts(cell, facts, note, before),
+        measured.doubts(cell, facts, still, before),
     )

@@ -26,7 +26,7 @@ from lab.incast.bursts import Cell, Plan
 from lab.incast.measured import Measured, from_json
 from lab.net import tcp
 from lab.net.hosts import Lab
-from lab.net.runner import Job, measure_again, run_jobs
+from lab.net.runner import Job, measure_until_still, run_jobs
 from lab.net.switch import Switch
 from lab.paths import homa_bench
 from lab.sim import program
@@ -144,7 +144,7 @@ def _cell(
                 measured=(start, start + length),
             )  # fmt: skip
 
-    found, note = measure_again(attempt)
+    found, still = measure_until_still(attempt)
     client = results.parse_load(found[-1])
     port = switch.counters()[0]
     shape = merge(one.latency for one in client.classes)
@@ -171,7 +171,7 @@ def _cell(
         percentiles(shape),
         percentiles(merge(histogram(row.get("latency_ns")) for row in sim.get("deciles") or [])),
         facts,
-        doubts_of(facts, note),
+        doubts_of(facts, still),
     )
 
 

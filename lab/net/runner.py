@@ -27,6 +27,7 @@ TICK_S = 0.05
 # that, so run_jobs() watches its own clock; gaps above this are no scheduler's doing.
 STANDSTILL_S = 0.5
 ALWAYS = (0.0, math.inf)
+NOT_ITS_DOING = "these figures are not the transport's doing"
 
 REAL_TIME = ["chrt", "--fifo", "1"]
 
@@ -99,7 +100,16 @@ def measure_again(measure: Callable[[], list[dict | None]]) -> tuple[list[dict |
         try:
             return measure(), f"measured again because {first}"
         except Standstill as second:
-            return second.results, f"{second}: these figures are not the transport's doing"
+            return second.results, f"{second}: {NOT_ITS_DOING}"
+
+
+def measure_until_still(
+    measure: Callable[[], list[dict | None]],
+) -> tuple[list[dict | None], str]:
+    """What `measure` (a run_jobs()) gives, repeated once after a standstill; and why it does not
+    count if the machine stood still then, too, or ""."""
+    found, note = measure_again(measure)
+    return found, note if NOT_ITS_DOING in note else ""
 
 
 def _start(job: Job, file: Path, log: Path) -> subprocess.Popen[bytes]:

@@ -14,7 +14,7 @@ from lab.cluster.stored_runs import Kept
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
 from lab.console import Steps
 from lab.net.hosts import Lab
-from lab.net.runner import measure_again, run_jobs
+from lab.net.runner import measure_until_still, run_jobs
 from lab.net.switch import Switch
 from lab.sim import program
 from lab.sim.spec import Spec, normal
@@ -83,7 +83,7 @@ def _cell(
                 length + LIMIT_S, tick, measured=(start, start + length),
             )  # fmt: skip
 
-    found, note = measure_again(attempt)
+    found, still = measure_until_still(attempt)
     hosts = [results.parse_load(data) for data in found]
     links = len(hosts) * switch.rate_bps
     facts = {
@@ -100,4 +100,4 @@ def _cell(
         **switch.host_queues(cell.transport != "homa"),
     }
     lab, simulation = loads.growths([data for data in found if data], sim)
-    return Measured(cell, lab, simulation, facts, doubts_of(facts, note))
+    return Measured(cell, lab, simulation, facts, doubts_of(facts, still))

@@ -8,7 +8,9 @@ import pytest
 
 from lab.errors import LabError
 from lab.net import runner
-from lab.net.runner import Job, Standstill, last_words, measure_again, real_time, run_jobs
+from lab.net.runner import (
+    Job, Standstill, last_words, measure_again, measure_until_still, real_time, run_jobs,
+)  # fmt: skip
 
 WRITE = "import sys, json; json.dump({'n': int(sys.argv[2])}, open(sys.argv[1], 'w'))"
 
@@ -150,3 +152,9 @@ def test_measure_again__once_and_says_so() -> None:
     outcomes[:] = [Standstill(2, [None]), Standstill(3, [{"n": 3}])]
     found, note = measure_again(measure)
     assert found == [{"n": 3}] and "stood still for 3.0 s" in note
+    # An experiment's run counts if the second one was good.
+    outcomes[:] = [Standstill(2, [None]), [{"n": 2}]]
+    assert measure_until_still(measure) == ([{"n": 2}], "")
+    outcomes[:] = [Standstill(2, [None]), Standstill(3, [{"n": 3}])]
+    found, why = measure_until_still(measure)
+    assert found == [{"n": 3}] and "stood still for 3.0 s" in why
