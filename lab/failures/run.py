@@ -26,7 +26,7 @@ from lab.failures.faults import Cell, Times
 from lab.failures.measured import Measured
 from lab.net import uplink
 from lab.net.hosts import Lab, run
-from lab.net.runner import Job, measure_again, run_jobs
+from lab.net.runner import Job, measure_until_still, run_jobs
 from lab.net.switch import Switch
 from lab.sim import program
 from lab.sim.spec import Spec, normal
@@ -148,6 +148,7 @@ def _cell(
         tick()
 
     def attempt() -> list[dict | None]:
+        breaker.mend()  # what a run before has broken, if this repeats it
         switch.set_buffer(faults.buffer_of(setup, cell))
         with nodes.programs(setup, switch, cell.point) as env:
             start = time.monotonic() + START_S + START_HOST_S * len(switch.hosts)
@@ -158,7 +159,7 @@ def _cell(
             )  # fmt: skip
 
     try:
-        found, note = measure_again(attempt)
+        found, still = measure_until_still(attempt)
         ports = switch.counters()
     finally:
         breaker.mend()
@@ -185,5 +186,5 @@ def _cell(
         sim_concerned,
         facts,
         # Failed RPCs are what is looked for here.
-        doubts_of({**facts, "failed": 0.0}, note),
+        doubts_of({**facts, "failed": 0.0}, still),
     )

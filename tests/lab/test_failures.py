@@ -19,7 +19,7 @@ from lab.failures.faults import Cell
 from lab.failures.measured import Fates, Measured, Others
 from lab.net import guardian
 from lab.net.hosts import Host
-from lab.net.runner import Job, run_jobs
+from lab.net.runner import Job, Standstill, run_jobs
 from lab.net.switch import Switch
 
 SETUP = Setup(
@@ -96,6 +96,30 @@ def _summary(values: list[int]) -> dict:
             "sum": sum(values), "min": min(values), "max": max(values),
         },
     }  # fmt: skip
+
+
+@needs_bench
+def test_cell__a_run_that_is_repeated_has_all_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run has broken one of them."""
+    said: list[str] = []
+
+    def stops(*_: object, **__: object) -> None:
+        said.append("runs")
+        if said.count("runs") == 1:
+            said.append("down")
+            raise Standstill(2, [None])
+        raise LabError("second")
+
+    monkeypatch.setattr(run, "run_jobs", stops)
+    monkeypatch.setattr(run, "run", lambda argv: said.append(argv[-1]))
+    monkeypatch.setattr(run, "_simulated", lambda *_: {})
+    monkeypatch.setattr(Switch, "set_buffer", lambda *_: None)
+    hosts = [Host("none", f"10.9.0.{n}") for n in (1, 2, 3)]
+    switch = Switch("none", RATE, 325_000, True, ["port1", "port2", "port3"], hosts)
+    with pytest.raises(LabError, match="second"):
+        run._cell(replace(SETUP, hosts=3), switch, _cell("kill"), 20, lambda: None)
+    again = said[said.index("down") + 1 :]
+    assert again[: again.index("runs")] == ["up"]
 
 
 def test_concerned__all_hosts_together() -> None:
