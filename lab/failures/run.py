@@ -76,7 +76,7 @@ def measure(
     setup: Setup, cells: list[Cell], kept: Kept, tell: Callable[[Measured], None]
 ) -> list[Measured]:
     """All cells, each told as soon as it is there; those that are kept are not measured."""
-    rate, dilation = setup.rate([cell.point for cell in cells])
+    rate, dilation = faults.rate(setup, cells)
     found: list[Measured] = []
     total = setup.hosts * nodes.HOST_S + sum(_cell_s(setup, cell, rate) for cell in cells)
     with Steps(total) as steps, Lab() as lab:

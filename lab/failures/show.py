@@ -22,7 +22,7 @@ TITLE = "Failures: what RPCs see when a host, a link or a buffer fails"
 
 def begin(setup: Setup, cells: Sequence[Cell], where: str) -> None:
     """Say what is going to be measured, and on what."""
-    rate, dilation = setup.rate([cell.point for cell in cells])
+    rate, dilation = faults.rate(setup, cells)
     when = faults.times(setup, cells[0], rate)
     what = [
         f"{TITLE}: {setup.hosts} hosts, {format_rate(rate)} links ({dilation:g} times slower than "

@@ -53,6 +53,16 @@ def test_times__leave_homa_time_to_give_up() -> None:
     assert faults.buffer_of(SETUP, _cell("kill")) == 325_000
 
 
+@needs_bench
+def test_rate__is_half_of_what_processors_need() -> None:
+    """Unless the command line says it; generators were late otherwise."""
+    cells = [_cell(fault, kind) for kind in faults.TRANSPORTS for fault in faults.FAULTS]
+    free = replace(SETUP, dilate=0.0)
+    usual, _ = free.rate([cell.point for cell in cells])
+    assert faults.rate(free, cells)[0] == usual // 2
+    assert faults.rate(SETUP, cells) == SETUP.rate([cell.point for cell in cells])
+
+
 def test_breaker__does_all_at_its_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     now = [100.0]
