@@ -83,6 +83,7 @@ enum bench_loop {
  * @sizes: unloaded: message sizes to measure, bytes.
  * @size_count: number of entries of @sizes.
  * @samples: unloaded: number of RPCs of each size.
+ * @pause_us: unloaded: time from the end of an RPC to the next one, us.
  */
 struct bench_config {
 	enum bench_role role;
@@ -127,6 +128,7 @@ struct bench_config {
 	double connect_timeout;
 	double give_up;
 	double lead_us;
+	double pause_us;
 	double lag_limit_us;
 	uint64_t start_at_ns;
 	uint64_t seed;

@@ -58,6 +58,8 @@ static void add_load(cJSON *json, const struct bench_config *config)
 					config->loop == BENCH_CLOSED ?
 						config->outstanding :
 						1);
+		if (config->loop == BENCH_UNLOADED)
+			homa_json_round(json, "pause_us", config->pause_us, 3);
 	}
 }
 

@@ -128,6 +128,7 @@ void bench_help(void)
 "  --unloaded          one RPC at a time over sizes that span --workload; the result\n"
 "                      is a file for --denominators\n"
 "  --sizes N,N,...     --unloaded with these sizes;  --samples N  RPCs of each (100)\n"
+"  --pause US          --unloaded: so long from the end of an RPC to the next one (0)\n"
 "  --denominators FILE report slowdowns: latency over unloaded latency of that size\n"
 "  --apart ADDR:PORT   RPCs with this peer are counted apart, in no decile\n"
 "  --check             homa: contents of messages are checked\n"

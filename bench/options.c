@@ -218,6 +218,7 @@ enum {
 	OPT_LABEL,
 	OPT_GIVE_UP,
 	OPT_LEAD,
+	OPT_PAUSE,
 };
 
 static const struct option long_options[] = {
@@ -261,6 +262,7 @@ static const struct option long_options[] = {
 	{ "no-histograms", no_argument, NULL, OPT_NO_HISTOGRAMS },
 	{ "lag-limit", required_argument, NULL, OPT_LAG_LIMIT },
 	{ "lead", required_argument, NULL, OPT_LEAD },
+	{ "pause", required_argument, NULL, OPT_PAUSE },
 	{ "cc", required_argument, NULL, OPT_CC },
 	{ "connections", required_argument, NULL, OPT_CONNECTIONS },
 	{ "coalesce", no_argument, NULL, OPT_COALESCE },
@@ -361,6 +363,8 @@ static int time_option(struct bench_config *config, int option, const char *arg)
 		return number("give-up", arg, 0.1, 1e4, &config->give_up);
 	case OPT_LEAD:
 		return number("lead", arg, 0, 1e6, &config->lead_us);
+	case OPT_PAUSE:
+		return number("pause", arg, 0, 1e7, &config->pause_us);
 	case OPT_LAG_LIMIT:
 		return number("lag-limit", arg, 0, 1e9, &config->lag_limit_us);
 	case OPT_SEED:

@@ -378,6 +378,20 @@ static int single(struct bench_run *run, uint32_t size)
 	return ret ? ret : run->result;
 }
 
+/* Lets time pass after an RPC. The transport is looked after meanwhile, so that what it still
+ * has to say leaves. Returns 0 or a negative errno. */
+static int rest(struct bench_run *run)
+{
+	uint64_t end = bench_now() + (uint64_t)(run->config->pause_us * 1e3);
+	uint64_t now;
+	int ret = 0;
+
+	while (ret >= 0 && (now = bench_now()) < end && !bench_stop)
+		ret = run->ep->transport->poll(run->ep,
+					       earlier(POLL_NS, end - now));
+	return bench_stop ? -EINTR : ret < 0 ? ret : 0;
+}
+
 int bench_run_unloaded(struct bench_run *run)
 {
 	const struct bench_config *config = run->config;
@@ -401,6 +415,8 @@ int bench_run_unloaded(struct bench_run *run)
 			ret = single(run, result->size);
 			if (!ret && k >= 3)
 				homa_hist_record(&result->rtt, run->result_ns);
+			if (!ret && config->pause_us > 0)
+				ret = rest(run);
 			if (k >= 8 && bench_now() > deadline)
 				break;
 		}

@@ -188,6 +188,18 @@ def test_unloaded__gives_denominators_for_slowdowns(pair, tmp_path: Path) -> Non
         )
 
 
+@needs_root
+def test_unloaded__waits_between_rpcs(pair, tmp_path: Path) -> None:
+    """So long at least, after each: five that count and three before them."""
+    a, b = pair
+    serve(b, "tcp", at(b.v4))
+    words = ["--unloaded", "--sizes", "8", "--samples", "5", "--pause", "50000"]
+    result = client(a, tmp_path, "tcp", at(b.v4), *words)
+    assert result["config"]["pause_us"] == 50_000
+    assert result["unloaded"][0]["count"] == 5
+    assert result["time"]["window_s"] >= 8 * 0.05
+
+
 def some_have_come(space: Namespace) -> None:
     """Waits until some hundred RPCs of 1,000 bytes have come to a server there."""
     look = ["ip", "-j", "-s", "link", "show", "dev", space.device]
