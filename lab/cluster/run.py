@@ -9,6 +9,7 @@ arrivals, buffer and settings and the delays of the software that were measured.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -21,15 +22,18 @@ from lab.cluster.points import Point
 from lab.cluster.setup import DRAIN_S, LIMIT_S, Setup, cores, warmup_s
 from lab.cluster.stored_runs import Kept
 from lab.console import Steps
+from lab.net import uplink
 from lab.net.hosts import Lab
 from lab.net.runner import Job, measure_again, measure_until_still, run_jobs
 from lab.net.switch import Switch, Traits
 from lab.paths import homa_bench
 
 START_S, START_HOST_S = 0.7, 0.15  # from starting the processes to the first arrival
-IDLE_S = 8.0  # about, for the progress bar
-# The shortest says what the software takes: samples follow each other at once, and on a shaped link one
-# of a longer message waits for the time of the packet before.
+IDLE_S = 12.0  # about, for the progress bar
+# Of each size, as far as so many seconds for all sizes allow it; the longest have a few in any case.
+IDLE_SAMPLES, IDLE_MEASURED_S = 50, 6.0
+ETHERNET = 14  # bytes of its header
+# The shortest says what the software takes.
 IDLE_SIZES = (8, 64, 200, 500, 1000, 2500, 5000, 20_000, 60_000, 200_000, 500_000, 1_000_000)
 
 
@@ -93,11 +97,19 @@ def _point(
         return _loaded(setup, switch, point, dilation, alone, model, step.tick)
 
 
+def pause_us(setup: Setup, rate: int) -> int:
+    """Microseconds between two messages on the idle network: the time of two full packets. A link lets
+    a packet go when its time begins, and the next one when that time is over. So messages that follow
+    each other at once take no less than a packet's time: on links of 5 Mbit/s the shortest took the
+    192 µs of its 120 bytes, whatever the software took."""
+    frame = setup.mtu + ETHERNET + uplink.FRAME_OVERHEAD
+    return math.ceil(2 * frame * 8 / rate * 1e6)
+
+
 def idle_times(setup: Setup, switch: Switch, point: Point, tick: Callable[[], None]) -> Idle:
     """Medians of round trips one at a time between two hosts."""
     client, server = switch.hosts[:2]
     program, options = str(homa_bench()), nodes.options(setup, point, switch.rate_bps)
-    samples = str(max(5, min(50, switch.rate_bps // 10**7)))
     with nodes.programs(setup, switch, point) as env:
         serve = [program, "server", "--bind", f"{server.address}:{nodes.PORT}", *options]
         ask = [
@@ -109,8 +121,9 @@ def idle_times(setup: Setup, switch: Switch, point: Point, tick: Callable[[], No
             client.address,
         ]
         sizes = ",".join(map(str, IDLE_SIZES))
-        ask += ["--unloaded", "--samples", samples, "--sizes", sizes, *options]
-        ask += ["--json", "{json}"]
+        ask += ["--unloaded", "--samples", str(IDLE_SAMPLES), "--sizes", sizes, *options]
+        ask += ["--pause", str(pause_us(setup, switch.rate_bps))]
+        ask += ["--duration", str(IDLE_MEASURED_S), "--json", "{json}"]
         jobs = [
             Job("server", serve, server, background=True, punctual=True, env=env(server.address)),
             Job("client", ask, client, punctual=True, env=env(client.address)),

@@ -27,6 +27,8 @@ from lab.cluster import run as runs
 from lab.cluster.real_and_simulated import Compared, Idle, Row
 from lab.cluster.points import Point
 from lab.net import guardian
+from lab.net.hosts import Host
+from lab.net.switch import Switch as NetSwitch
 
 SETUP = setup.Setup(
     hosts=8, link_bps=25 * 10**9, dilate=250, mtu=3000, buffer=325_000, seed=1,
@@ -342,3 +344,24 @@ def test_run__goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @needs_bench
 def test_run__killed_leaves_nothing(tmp_path: Path) -> None:
     running.killed_leaves_nothing(_start(tmp_path, "tcp"), 3)
+
+
+def test_idle__messages_meet_none_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even their predecessors, which take their time on a link after they have come."""
+    asked: list[list[str]] = []
+
+    def run_jobs(jobs: list, *_: object) -> list:
+        asked.append(jobs[1].argv)
+        rows = [{"size": s, "count": 50, "p50_ns": 1e5, "p99_ns": 2e5} for s in runs.IDLE_SIZES]
+        return [None, {"schema": "homa-bench/1", "complete": True, "unloaded": rows}]
+
+    monkeypatch.setattr(runs, "run_jobs", run_jobs)
+    hosts = [Host("none", f"10.9.0.{n}") for n in (1, 2)]
+    for rate in (5 * 10**6, 800 * 10**6):
+        switch = NetSwitch("none", rate, 325_000, True, [], hosts)
+        idle = runs.idle_times(SETUP, switch, Point("tcp", "w2", 0.1), lambda: None)
+        assert idle.sizes == runs.IDLE_SIZES and idle.times[0] == 1e5
+        words = asked[-1]
+        pause_s = float(words[words.index("--pause") + 1]) / 1e6
+        # A full packet with all that it takes on a cable, and what follows it.
+        assert pause_s * rate / 8 >= 2 * (3000 + 14 + 24)
