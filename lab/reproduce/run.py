@@ -9,6 +9,7 @@ again by the same command.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from lab import provenance
 from lab.console import console, table
@@ -49,9 +50,9 @@ def main(chosen: list[Item], where: Place, jobs: int, left_out: bool = False) ->
         out.print(f"{NEED_ROOT}: items of them are left out", markup=False)
     todo = [item for item in chosen if item.made and not where.finished(item)]
     units = together(todo)
-    expected = [_seconds(unit, where.options) for unit in units]
+    expected = [seconds(unit, where.options) for unit in units]
     began, done, failed = time.monotonic(), 0.0, []
-    for number, (unit, seconds) in enumerate(zip(units, expected, strict=True), 1):
+    for number, (unit, takes) in enumerate(zip(units, expected, strict=True), 1):
         spent = time.monotonic() - began
         pace = spent / done if done else 1.0
         left = (sum(expected) - done) * pace
@@ -67,7 +68,7 @@ def main(chosen: list[Item], where: Place, jobs: int, left_out: bool = False) ->
             out.print(f"{names}: {error}", markup=False)
             for item in unit:
                 where.problem(item).write_text(f"{error}\n")
-        done += seconds
+        done += takes
         show(where, left_out)
     show(where, left_out)
     out.print(f"{len(chosen)} items, {len(todo) - len(failed)} made now", markup=False)
@@ -75,8 +76,14 @@ def main(chosen: list[Item], where: Place, jobs: int, left_out: bool = False) ->
     return failed
 
 
-def _seconds(unit: list[Item], options: Options) -> float:
-    return 60 * max(item.minutes[0 if options.quick else 1] for item in unit)
+def seconds(unit: list[Item], options: Options) -> float:
+    """About how long items that are made at once take."""
+    usual = replace(options, seeds=0)
+    parts = (len(results.seeds(i, options)) / len(results.seeds(i, usual)) for i in unit)
+    return 60 * max(
+        item.minutes[0 if options.quick else 1] * part
+        for item, part in zip(unit, parts, strict=True)
+    )
 
 
 def _make(unit: list[Item], where: Place, jobs: int) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.reproduce import items, page
+from lab.reproduce import items, page, run
 from lab.reproduce.items import ITEMS
 from lab.sim import figures
+from lab.sim.figures.base import Options
 
 
 def reproduce(cli, out: Path, *more: str) -> tuple[int, str, str]:
@@ -51,6 +52,21 @@ def test_reproduce__one_page_with_figures_rows_and_where_from(
     markdown = (tmp_path / "results.md").read_text()
     assert "![Queue lengths at 80 % load](table1.svg)" in markdown and "no command" in markdown
     assert f"2 of {len(ITEMS)} items measured" in markdown
+
+
+def test_seconds__are_of_as_many_seeds_as_there_are() -> None:
+    def minutes(name: str, **options: int | bool) -> float:
+        return run.seconds(items.choose([name]), Options(**options)) / 60
+
+    fig3, sustained, table1 = (
+        items.choose([n])[0].minutes for n in ("lab-fig3", "lab-sustained", "table1")
+    )
+    assert minutes("lab-fig3", quick=False) == pytest.approx(fig3[1])
+    assert minutes("lab-fig3", quick=False, seeds=1) == pytest.approx(fig3[1] / 3)
+    assert minutes("lab-fig3", quick=True, seeds=2) == pytest.approx(2 * fig3[0])
+    # It has three of its own, whatever is asked for.
+    assert minutes("lab-sustained", quick=True, seeds=1) == pytest.approx(sustained[0])
+    assert minutes("table1", quick=True, seeds=1) == pytest.approx(table1[0] / 3)
 
 
 def test_reproduce__goes_on_where_it_was(cli, fake_sim: Path, tmp_path: Path) -> None:
