@@ -30,6 +30,9 @@ static const struct sim_option tcp_options[] = {
 	  "acks say what came out of order, and losses are found as Linux does (RFC 2018, 8985)" },
 	{ "turns", 0, 0, 1, "bool",
 	  "connections to a host take messages in turn; 0: one at random" },
+	{ "undo", 0, 0, 1, "bool",
+	  "with sack: a time-out after which bytes come that were not sent again is undone, as "
+	  "by Linux (RFC 5682)" },
 	{ NULL, 0, 0, 0, NULL, NULL },
 };
 

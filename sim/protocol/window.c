@@ -59,6 +59,7 @@ static void window_settings(struct sim *sim, struct window *w)
 	w->ack_delay = option[WINDOW_ACK_DELAY] * SIM_US;
 	w->sack = w->policy->sack && option[WINDOW_SACK];
 	w->turns = w->policy->sack && option[WINDOW_TURN];
+	w->undo = w->sack && option[WINDOW_UNDO];
 	if (!w->policy->ecn)
 		return;
 	w->gain = (u32)option[WINDOW_GAIN];
@@ -463,6 +464,7 @@ void window_metrics(struct sim *sim,
 	put(arg, "partial_acks", (double)c->partial);
 	put(arg, "timeouts", (double)c->timeouts);
 	put(arg, "tail_loss_probes", (double)c->probes);
+	put(arg, "timeouts_undone", (double)c->undone);
 	put(arg, "ecn_reductions", (double)c->cuts);
 	put(arg, "streams", (double)c->streams);
 }

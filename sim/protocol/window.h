@@ -66,6 +66,7 @@ enum window_option {
 	WINDOW_GAIN,			   /* DCTCP's g is 2^-gain */
 	WINDOW_TURN = WINDOW_GAIN,	   /* TCP, which has no gain: a bool */
 	WINDOW_THRESHOLD,		   /* PIAS: first of seven, in bytes */
+	WINDOW_UNDO = WINDOW_THRESHOLD,	   /* TCP, which has no levels: a bool */
 };
 
 /* clang-format off */
@@ -102,7 +103,7 @@ struct window_flow;
 /**
  * struct window_policy - how a window protocol differs from the others
  * @ecn: switches may mark its data packets.
- * @sack: its settings WINDOW_SACK and WINDOW_TURN count.
+ * @sack: its settings WINDOW_SACK, WINDOW_TURN and WINDOW_UNDO count.
  * @per_message: each message has a stream, whatever the settings say.
  * @data_prio: priority of data packets of level 0; each further level has one less.
  * @ack_prio: priority of acks.
@@ -188,6 +189,11 @@ struct window_ranges {
  * @overtaken: something that was sent again has come, and something that was sent again
  *	before it has not.
  * @timed_out: this recovery began with a time-out.
+ * @doubtful: since then one segment was sent again, so bytes after it that come show that
+ *	nothing may have been lost.
+ * @undo_cwnd, @undo_ssthresh: what the time-out has reduced.
+ * @undo_from: end of the bytes that acks had spoken of by then.
+ * @undo_seq, @undo_at: @timed_seq and @timed_at before it.
  * @rcv_nxt: at the receiver, the next byte that it lacks.
  * @in: at the receiver, bytes that came beyond @rcv_nxt.
  * @latest: at the receiver, first byte of the segment that came last.
@@ -226,7 +232,8 @@ struct window_flow {
 	/* fields of window_sack.c */
 	struct window_ranges sacked;
 	u64 high_rxt, lost_to, pass_mark, pass_at, rexmit_at;
-	bool probed, timed_out, overtaken;
+	bool probed, timed_out, overtaken, doubtful;
+	u64 undo_cwnd, undo_ssthresh, undo_from, undo_seq, undo_at;
 	struct sim_event timer, ack_timer;
 } __attribute__((aligned(64)));
 
@@ -257,6 +264,7 @@ struct window_host {
  * @fast: fast retransmits.
  * @partial: acks in a recovery that acknowledged a part of what was lost.
  * @timeouts: time-outs.
+ * @undone: those of them that were found to be too early.
  * @probes: segments that were sent again as probes.
  * @duplicates: data packets that arrived a second time.
  * @cuts: reductions of a window because of marks.
@@ -264,7 +272,7 @@ struct window_host {
  */
 struct window_counts {
 	u64 data, acks, retransmits, fast, partial, timeouts, probes;
-	u64 duplicates, cuts, streams;
+	u64 duplicates, cuts, streams, undone;
 };
 
 struct window_slab;
@@ -282,6 +290,7 @@ struct window_slab;
  * @dup_limit: number of duplicate acks that mean a loss.
  * @turns: streams of a pair take turns, instead of one at random.
  * @sack: acks say which bytes came out of order, and losses are found as in window_sack.c.
+ * @undo: with @sack, a time-out that was too early is undone.
  * @per_message: each message has a stream of its own.
  * @streams: number of streams for each pair of client and server.
  * @ack_every: number of segments for which there is one ack.
@@ -300,7 +309,7 @@ struct window {
 	u64 initial, max;
 	u64 rto_min;
 	u32 dup_limit;
-	bool per_message, sack, turns;
+	bool per_message, sack, turns, undo;
 	u32 streams;
 	u32 ack_every;
 	u64 ack_delay;

@@ -10,7 +10,11 @@
  * that is lost is sent again as the window allows, and once more if something
  * that was sent after it has come. Silence for two round trips sends the last
  * segment again as a probe, so that a lost tail needs no time-out. Left out:
- * reordering, F-RTO, undoing, and rate halving: the window is halved at once.
+ * reordering and rate halving: the window is halved at once.
+ *
+ * With setting "undo", too, a time-out that was too early is undone as Linux does
+ * it (F-RTO, RFC 5682): it sends one segment again; if then bytes come that were
+ * not sent again, they were only late, and all is as before.
  *
  * The sender never sends from here. It only moves the edges of what may be
  * sent and wakes the NIC, which pulls when it is free.
@@ -103,7 +107,7 @@ static void window_pass(struct sim *sim, struct window_flow *f)
 	const struct window *w = window_of(sim);
 	u64 from, to;
 
-	f->overtaken = false;
+	f->overtaken = f->doubtful = false;
 	f->high_rxt = f->snd_una;
 	f->pass_mark = f->snd_max;
 	f->pass_at = sim->now;
@@ -131,8 +135,14 @@ static void window_sack_timeout(struct sim *sim, struct window_flow *f)
 		window_set_deadline(sim, f);
 	} else {
 		w->counts.timeouts++;
-		if (!f->backoff)
+		if (!f->backoff) {
+			f->undo_cwnd = f->cwnd;
+			f->undo_ssthresh = f->ssthresh;
+			f->undo_seq = f->timed_seq;
+			f->undo_at = f->timed_at;
 			f->ssthresh = window_half_flight(w, f);
+		}
+		f->undo_from = window_sack_highest(f);
 		if (f->backoff < WINDOW_MAX_BACKOFF)
 			f->backoff++;
 		f->cwnd = w->mss;
@@ -143,6 +153,7 @@ static void window_sack_timeout(struct sim *sim, struct window_flow *f)
 		f->lost_to = f->snd_max;
 		f->timed_seq = 0;
 		window_pass(sim, f);
+		f->doubtful = w->undo;
 	}
 	window_wake(sim, f);
 }
@@ -308,11 +319,41 @@ static void window_recover(struct sim *sim, struct window_flow *f)
 	window_pass(sim, f);
 }
 
+/* Have bytes come since the time-out that were not sent again? */
+static bool window_was_early(const struct window_flow *f)
+{
+	u64 highest = window_sack_highest(f);
+	u64 known = f->undo_from > f->high_rxt ? f->undo_from : f->high_rxt;
+
+	return f->doubtful && (highest < f->recover ? highest : f->recover) > known;
+}
+
+/* All is as before the time-out. What was timed then has come as it was sent first. */
+static void window_undo(struct sim *sim, struct window_flow *f)
+{
+	window_of(sim)->counts.undone++;
+	if (f->cwnd < f->undo_cwnd)
+		f->cwnd = f->undo_cwnd;
+	if (f->ssthresh < f->undo_ssthresh)
+		f->ssthresh = f->undo_ssthresh;
+	f->recovering = f->timed_out = f->doubtful = false;
+	f->rexmit = f->overtaken = false;
+	f->high_rxt = f->snd_una;
+	f->lost_to = window_sack_highest(f);
+	f->backoff = 0;
+	if (f->undo_seq && f->snd_una >= f->undo_seq)
+		window_measure(window_of(sim), f, sim->now - f->undo_at);
+}
+
 /* Takes in an ack during recovery, of @acked bytes. */
 static void window_sack_recovering(struct sim *sim, struct window_flow *f, u64 acked)
 {
 	struct window *w = window_of(sim);
 
+	if (window_was_early(f)) {
+		window_undo(sim, f);
+		return;
+	}
 	if (f->snd_una >= f->recover) {
 		f->recovering = false;
 		f->lost_to = f->snd_una;

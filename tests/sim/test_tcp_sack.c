@@ -102,6 +102,68 @@ static void sack__a_loss_may_be_lost_again(void **state)
 	}
 }
 
+/* A first message, of whose 20 segments the first @lost are lost; links take @prop ms, and a
+ * round trip four times as long. The time-out is 200 ms. */
+static struct window *late(bool undo, u32 lost, u64 prop)
+{
+	struct sim_config cfg;
+	struct window *w;
+
+	world_sack = true;
+	world_cfg(&cfg, &sim_tcp, 2);
+	cfg.host_prop_ps = prop * SIM_MS;
+	cfg.option[WINDOW_INITIAL] = 100;
+	cfg.option[WINDOW_RTO_MIN] = 200000;
+	cfg.option[WINDOW_UNDO] = undo;
+	w = world_new(&cfg);
+	from = 0;
+	to = lost * (u64)MSS;
+	every = 1;
+	times = 1;
+	eaten = 0;
+	world.eat = eat;
+	world_send(0, 1, 20 * MSS);
+	world_run(60 * SIM_S);
+	assert_int_equal(world.arrived, 1);
+	assert_int_equal(world_flow(0, 1)->snd_una, 20ull * MSS);
+	assert_int_equal(eaten, lost);
+	return w;
+}
+
+/* Nothing was lost: what came was not sent again, but for the one segment that asked. */
+static void undo__a_time_out_that_was_early(void **state)
+{
+	struct window *w = late(true, 0, 75);
+
+	(void)state;
+	assert_int_equal(w->counts.timeouts, 1);
+	assert_int_equal(w->counts.undone, 1);
+	assert_int_equal(w->counts.retransmits, 1);
+	assert_true(world_flow(0, 1)->cwnd >= 100 * MSS);
+	/* The round trip is known, so the next time-out is later. */
+	assert_true(world_flow(0, 1)->srtt >= 300 * SIM_MS);
+	world_end();
+	w = late(false, 0, 75);
+	assert_int_equal(w->counts.undone, 0);
+	assert_true(w->counts.retransmits > 5);
+	assert_true(world_flow(0, 1)->cwnd < 100 * MSS);
+	world_end();
+}
+
+/* All was lost, or all but the end, which says so late. */
+static void undo__what_was_lost_is_sent_again(void **state)
+{
+	struct window *w = late(true, 20, 25);
+
+	(void)state;
+	assert_int_equal(w->counts.undone, 0);
+	assert_int_equal(w->counts.retransmits, 20);
+	world_end();
+	w = late(true, 5, 25);
+	assert_true(w->counts.retransmits >= 5);
+	world_end();
+}
+
 static void sack__all_losses_end(void **state)
 {
 	(void)state;
@@ -142,6 +204,8 @@ int main(void)
 		cmocka_unit_test(sack__a_lost_tail_is_probed),
 		cmocka_unit_test(sack__a_loss_may_be_lost_again),
 		cmocka_unit_test(sack__all_losses_end),
+		cmocka_unit_test(undo__a_time_out_that_was_early),
+		cmocka_unit_test(undo__what_was_lost_is_sent_again),
 		cmocka_unit_test(turns__streams_take_messages_one_after_the_other),
 	};
 
