@@ -64,7 +64,7 @@ static bool keep(struct homa_pl_sock *s, int fd, struct homa_pl_kept *kept)
 		.forked = tcp->forked,
 	};
 	kept->has_stream = tcp->stream && !tcp->stopped &&
-			   homa_stream_carry(tcp->stream, &kept->stream);
+			   homa_stream_carry(tcp->last, &kept->stream);
 	return true;
 }
 
@@ -179,10 +179,10 @@ static bool leave(struct homa_pl_sock *s, int fd, bool on)
 		(on ? homa_pl_tcp_leave_listener : homa_pl_tcp_store_listener)(s);
 		return true;
 	}
-	if (!tcp->open || tcp->listens || homa_stream_is_shared(tcp->stream))
+	if (!tcp->open || tcp->listens || homa_stream_is_shared(tcp->last))
 		return false;
-	homa_stream_options(tcp->stream, on ? tcp->options | HOMA_STREAM_RESET :
-					      tcp->options);
+	homa_stream_options(tcp->last, on ? tcp->options | HOMA_STREAM_RESET :
+					    tcp->options);
 	return true;
 }
 

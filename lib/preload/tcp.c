@@ -100,6 +100,8 @@ static void drop(struct homa_pl_sock *s)
 	homa_pl_tcp_lock();
 	if (tcp->stream)
 		homa_stream_set_user(tcp->stream, NULL);
+	/* The thread that sends signals looks at all sockets that there are under this lock. */
+	s->tcp = NULL;
 	homa_pl_tcp_unlock();
 	if (tcp->listens)
 		__atomic_store_n(&listened_at, homa_pl_now(), __ATOMIC_RELAXED);
@@ -112,7 +114,7 @@ static void drop(struct homa_pl_sock *s)
 	if (tcp->listens)
 		settle(s);
 	homa_pl_close_own_fd(tcp->fd);
-	s->tcp = NULL;
+	homa_pl_tcp_free_formers(tcp);
 	free(tcp);
 }
 
@@ -134,7 +136,7 @@ struct homa_pl_sock *homa_pl_tcp_adopt(int fd, int family, int status,
 
 	if (!tcp)
 		return NULL;
-	tcp->stream = stream;
+	tcp->stream = tcp->last = stream;
 	tcp->open = stream != NULL;
 	tcp->fd = -1;
 	tcp->least = 1;
@@ -160,25 +162,10 @@ static bool is_open(struct homa_stream *stream)
 	return homa_stream_facts(stream, &facts) != -ENOTCONN;
 }
 
-/* Make the socket the kernel's again, so that the program may connect anew. */
-static void give_back(struct homa_pl_sock *s)
-{
-	struct homa_stream *stream = s->tcp->stream;
-
-	homa_pl_tcp_lock();
-	homa_stream_set_user(stream, NULL);
-	s->tcp->stream = NULL;
-	s->tcp->connecting = s->tcp->open = s->tcp->error_told = false;
-	s->tcp->common = false;
-	s->tcp->shut_read = s->tcp->shut_write = s->tcp->peer_first = false;
-	homa_pl_tcp_unlock();
-	homa_stream_abort(stream);
-	homa_pl_tcp_moved(s);
-}
-
 /* Wait until the connection is open or has failed, unless the socket is non-blocking. @under_way is
  * returned if it is neither then. */
-static int await_open(struct homa_pl_sock *s, int under_way)
+static int await_open(struct homa_pl_sock *s, struct homa_stream *stream,
+		      int under_way)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
 	int rc = -EAGAIN;
@@ -186,35 +173,38 @@ static int await_open(struct homa_pl_sock *s, int under_way)
 	if (!(s->status & O_NONBLOCK))
 		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT,
 				      homa_pl_until(s->sndtimeo));
-	if (rc)
+	/* Another thread may have given it back, when its error is told as well. */
+	if (rc && rc != -ECONNABORTED)
 		return rc == -EAGAIN ? under_way : rc;
 	tcp->connecting = false;
-	rc = homa_stream_error(tcp->stream);
+	rc = rc ? ECONNABORTED : 0;
+	if (homa_stream_error(stream))
+		rc = homa_stream_error(stream);
 	tcp->open = !rc;
 	if (rc)
-		give_back(s);
+		homa_pl_tcp_give_back(s, stream);
 	return -rc;
 }
 
 /* What connect() returns for a connection that is under way or over; -EAGAIN if there is none, or a
  * failed one whose error was told, or one that the kernel shall open. */
-static int connect_again(struct homa_pl_sock *s)
+static int connect_again(struct homa_pl_sock *s, struct homa_stream *stream)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
 	int error, rc;
 
 	homa_pl_pump();
-	error = homa_stream_error(tcp->stream);
+	error = homa_stream_error(stream);
 	if (tcp->open && !tcp->connecting)
 		return -EISCONN;
 	if (error) {
 		bool told = tcp->error_told || error == EOPNOTSUPP;
 
-		give_back(s);
+		homa_pl_tcp_give_back(s, stream);
 		return told ? -EAGAIN : -error;
 	}
-	if (!is_open(tcp->stream)) {
-		rc = await_open(s, -EALREADY);
+	if (!is_open(stream)) {
+		rc = await_open(s, stream, -EALREADY);
 		return rc == -EOPNOTSUPP ? -EAGAIN : rc;
 	}
 	tcp->connecting = false;
@@ -224,16 +214,16 @@ static int connect_again(struct homa_pl_sock *s)
 
 /* Wait for homad's answer to a connection within this host, which comes at once. If homad does not
  * serve it, -EOPNOTSUPP is returned, and the kernel shall. */
-static int await_answer(struct homa_pl_sock *s)
+static int await_answer(struct homa_pl_sock *s, struct homa_stream *stream)
 {
 	int rc;
 
 	do
 		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, INT64_MAX);
 	while (rc == -EINTR);
-	if (homa_stream_error(s->tcp->stream) != EOPNOTSUPP)
+	if (homa_stream_error(stream) != EOPNOTSUPP)
 		return 0;
-	give_back(s);
+	homa_pl_tcp_give_back(s, stream);
 	return -EOPNOTSUPP;
 }
 
@@ -312,31 +302,34 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local
 	homa_stream_options(stream, tcp->options);
 	homa_stream_limit_send(stream, tcp->send_most);
 	tcp->connecting = true;
+	tcp->last = stream;
 	__atomic_store_n(&tcp->stream, stream, __ATOMIC_RELEASE);
 	end_begin(tcp);
 	homa_pl_tcp_moved(s);
-	rc = local ? await_answer(s) : 0;
+	rc = local ? await_answer(s, stream) : 0;
 	if (rc)
 		return rc;
 	homa_pl_debug("connect() goes through homad");
-	return await_open(s, -EINPROGRESS);
+	return await_open(s, stream, -EINPROGRESS);
 }
 
 int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 			const struct sockaddr *addr, socklen_t len)
 {
 	struct homa_streams *ctx = homa_pl_streams();
+	struct homa_stream *stream =
+		__atomic_load_n(&s->tcp->stream, __ATOMIC_ACQUIRE);
 	struct sockaddr_storage from = { 0 };
 	int rc, here;
 
 	if (s->tcp->listens)
 		return -EISCONN;
-	if (s->tcp->stream && addr && len >= sizeof(addr->sa_family) &&
+	if (stream && addr && len >= sizeof(addr->sa_family) &&
 	    addr->sa_family == AF_UNSPEC) {
-		give_back(s);
+		homa_pl_tcp_give_back(s, stream);
 		return 0;
 	}
-	rc = s->tcp->stream ? connect_again(s) : -EAGAIN;
+	rc = stream ? connect_again(s, stream) : -EAGAIN;
 	if (rc != -EAGAIN)
 		return rc;
 	if (ctx && addr && len >= sizeof(struct sockaddr_in) &&
@@ -385,7 +378,7 @@ static void tell_patience(struct homa_stream *listener,
 
 static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 {
-	struct homa_stream *listener;
+	struct homa_stream *listener, *before = s->tcp->stream;
 	int own, rc;
 
 	own = homa_pl_own_fd(HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0));
@@ -403,13 +396,16 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 	homa_stream_set_user(listener, s);
 	if (s->tcp->stopped) {
 		homa_pl_close_own_fd(s->tcp->fd);
-		homa_stream_set_user(s->tcp->stream, NULL);
-		homa_stream_close(s->tcp->stream);
+		homa_stream_set_user(before, NULL);
 		s->tcp->stopped = false;
 	}
 	s->tcp->fd = own;
 	s->tcp->listens = true;
+	s->tcp->last = listener;
 	__atomic_store_n(&s->tcp->stream, listener, __ATOMIC_RELEASE);
+	/* A thread that the shutdown() has woken may be looking at it. */
+	if (before)
+		homa_pl_tcp_retire(s, before);
 	return 0;
 }
 
@@ -468,13 +464,13 @@ static int accept_from_homad(struct homa_pl_sock *s, struct sockaddr *addr,
 	struct homa_stream *stream;
 	int fd, rc;
 
-	if (!(homa_stream_ready(s->tcp->stream) & HOMA_STREAM_IN))
+	if (!(homa_stream_ready(s->tcp->last) & HOMA_STREAM_IN))
 		return -EAGAIN;
 	fd = HOMA_PL_REAL(socket)(s->family, SOCK_STREAM | flags, IPPROTO_TCP);
 	if (fd < 0)
 		return -errno;
 	/* Another thread may have been quicker. */
-	if (homa_stream_accept(s->tcp->stream, &stream)) {
+	if (homa_stream_accept(s->tcp->last, &stream)) {
 		HOMA_PL_REAL(close)(fd);
 		return -EAGAIN;
 	}
@@ -541,7 +537,7 @@ static int stop_listening(struct homa_pl_sock *s, int how)
 	struct homa_pl_tcp *tcp = s->tcp;
 
 	if (how != SHUT_WR) {
-		homa_stream_shutdown(tcp->stream);
+		homa_stream_shutdown(tcp->last);
 		settle(s);
 		tcp->stopped = true;
 	}
@@ -559,26 +555,25 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 	if (tcp->listens)
 		return stop_listening(s, how);
 	/* It ends a connection that is being opened, in whatever direction. */
-	if (!is_open(tcp->stream)) {
-		rc = homa_stream_give_up(tcp->stream);
+	if (!is_open(tcp->last)) {
+		rc = homa_stream_give_up(tcp->last);
 		homa_pl_tell(s);
 		return rc == -ECONNRESET ? -ENOTCONN : rc;
 	}
 	rc = homa_pl_tcp_state(s) == TCP_CLOSE ? -ENOTCONN : 0;
 	ends = how != SHUT_RD && !tcp->shut_write;
 	if (ends)
-		tcp->peer_first =
-			homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF;
+		tcp->peer_first = homa_stream_ready(tcp->last) & HOMA_STREAM_EOF;
 	homa_pl_tcp_change(s);
 	tcp->shut_read |= how != SHUT_WR;
 	tcp->shut_write |= how != SHUT_RD;
 	homa_pl_tcp_changed(s);
 	if (ends && !rc)
-		rc = homa_stream_shutdown(tcp->stream);
+		rc = homa_stream_shutdown(tcp->last);
 	/* Wake other threads, which may wait for what will not come now, and other processes, which
 	 * homad tells of every option that is set. */
 	homa_pl_tell(s);
 	if (tcp->common && !ends)
-		homa_stream_options(tcp->stream, tcp->options);
+		homa_stream_options(tcp->last, tcp->options);
 	return rc;
 }

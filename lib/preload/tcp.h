@@ -4,6 +4,7 @@
  *
  *	tcp.c		a socket: the kernel's at first, homad's from connect() or listen()
  *			on if homad takes it
+ *	tcp_former.c	a socket becomes the kernel's again
  *	tcp_kernel.c	calls of a socket that is the kernel's
  *	tcp_io.c	reading and writing
  *	tcp_room.c	how many bytes are taken at once
@@ -44,6 +45,7 @@
 #include "preload.h"
 #include "stream_urgent.h"
 
+struct homa_pl_former;
 struct homa_pl_set;
 struct homa_pl_sleeper;
 struct homa_pl_watch;
@@ -69,6 +71,11 @@ struct homa_pl_async {
 struct homa_pl_tcp {
 	/* homad's connection or listener; NULL if the socket is the kernel's. */
 	struct homa_stream *stream;
+	/* What @stream was last when it was not NULL. A call that has seen that the socket is
+	 * homad's goes on with this, as another thread may give @stream back meanwhile. */
+	struct homa_stream *last;
+	/* Streams of the socket that calls of other threads may still use (tcp_former.c). */
+	struct homa_pl_former *formers;
 	/* The socket listens, with homad and with the kernel, or did so until shutdown(). */
 	bool listens;
 	/* A duplicate of a listening socket's descriptor that only this library has, or -1. */
@@ -251,6 +258,18 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog);
 int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		       socklen_t *len, int flags);
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how);
+
+/* ---- tcp_former.c ---- */
+
+/** homa_pl_tcp_give_back() - make the socket the kernel's again, so that the program may connect
+ *  anew, unless another thread has done so. @stream is the one that the caller has found. The
+ *  caller may use @stream no more. */
+void homa_pl_tcp_give_back(struct homa_pl_sock *s, struct homa_stream *stream);
+/** homa_pl_tcp_retire() - end a stream that is no longer the socket's, and free it as soon as no
+ *  other thread is in a call of the socket. */
+void homa_pl_tcp_retire(struct homa_pl_sock *s, struct homa_stream *stream);
+/** homa_pl_tcp_free_formers() - free what nobody uses any more. */
+void homa_pl_tcp_free_formers(struct homa_pl_tcp *tcp);
 
 /* ---- tcp_fork.c ---- */
 

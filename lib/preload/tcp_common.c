@@ -53,7 +53,7 @@ static int64_t time_of(const int64_t *word)
 
 void homa_pl_tcp_fetch_common(struct homa_pl_sock *s)
 {
-	const struct common *common = homa_stream_common(s->tcp->stream);
+	const struct common *common = homa_stream_common(s->tcp->last);
 	struct homa_pl_tcp *tcp = s->tcp;
 	uint32_t flags;
 
@@ -71,7 +71,7 @@ void homa_pl_tcp_fetch_common(struct homa_pl_sock *s)
 	tcp->least = __atomic_load_n(&common->least, __ATOMIC_RELAXED);
 	tcp->linger = time_of(&common->linger);
 	tcp->send_most = __atomic_load_n(&common->send_most, __ATOMIC_RELAXED);
-	homa_stream_limit_send(tcp->stream, tcp->send_most);
+	homa_stream_limit_send(tcp->last, tcp->send_most);
 }
 
 static void store(const struct homa_pl_sock *s, struct common *common)
@@ -94,7 +94,7 @@ static void store(const struct homa_pl_sock *s, struct common *common)
 
 void homa_pl_tcp_store_common(struct homa_pl_sock *s)
 {
-	struct common *common = homa_stream_common(s->tcp->stream);
+	struct common *common = homa_stream_common(s->tcp->last);
 
 	if (common)
 		store(s, common);

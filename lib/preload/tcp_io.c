@@ -83,7 +83,7 @@ static ssize_t discard(struct homa_pl_sock *s, size_t bytes)
 	char scratch[SCRATCH];
 	struct iovec one = { scratch, bytes < SCRATCH ? bytes : SCRATCH };
 
-	return homa_stream_read_stopping(s->tcp->stream, &one, 1, 0,
+	return homa_stream_read_stopping(s->tcp->last, &one, 1, 0,
 					 s->tcp->inlines);
 }
 
@@ -91,7 +91,7 @@ static ssize_t discard(struct homa_pl_sock *s, size_t bytes)
  * with MSG_PEEK). */
 static ssize_t measure(struct homa_pl_sock *s, size_t bytes)
 {
-	struct homa_stream *stream = s->tcp->stream;
+	struct homa_stream *stream = s->tcp->last;
 	struct iovec piece[2];
 	char first;
 	struct iovec one = { &first, 1 };
@@ -115,7 +115,7 @@ static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	if (flags & MSG_TRUNC)
 		rc = (flags & MSG_PEEK ? measure : discard)(s, total(iov, n));
 	else
-		rc = homa_stream_read_stopping(tcp->stream, iov, n,
+		rc = homa_stream_read_stopping(tcp->last, iov, n,
 					       !!(flags & MSG_PEEK),
 					       tcp->inlines);
 	pthread_mutex_unlock(&s->reading);
@@ -134,7 +134,7 @@ static size_t least_of(const struct homa_pl_sock *s, size_t wanted, int flags)
 /* Need a call that may wait not do so? */
 static bool enough(const struct homa_pl_wanted *w)
 {
-	struct homa_stream *stream = w->s->tcp->stream;
+	struct homa_stream *stream = w->s->tcp->last;
 
 	if (HOMA_PL_LIKELY(w->least <= 1) || w->s->tcp->shut_read ||
 	    (homa_stream_ready(stream) & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)))
@@ -170,7 +170,7 @@ static bool at_mark(const struct homa_pl_sock *s)
 {
 	struct homa_stream_mark mark;
 
-	return homa_stream_mark(s->tcp->stream, &mark) && !mark.ahead;
+	return homa_stream_mark(s->tcp->last, &mark) && !mark.ahead;
 }
 
 /* Read until @iov is full (MSG_WAITALL). After a signal, a call that has read something
@@ -233,7 +233,7 @@ static ssize_t read_patiently(struct homa_pl_sock *s, const struct iovec *iov,
 /* Return the error of a failed connection once; later calls return @again. */
 static ssize_t tell_once(struct homa_pl_sock *s, ssize_t rc, ssize_t again)
 {
-	if (HOMA_PL_LIKELY(rc >= 0) || rc != -homa_stream_error(s->tcp->stream))
+	if (HOMA_PL_LIKELY(rc >= 0) || rc != -homa_stream_error(s->tcp->last))
 		return rc;
 	if (s->tcp->error_told)
 		return again;
@@ -301,7 +301,7 @@ static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov,
 	pthread_mutex_lock(&s->writing);
 	rc = (HOMA_PL_LIKELY(!(flags & MSG_OOB)) ?
 		      homa_stream_write :
-		      homa_stream_write_urgent)(s->tcp->stream, iov, n);
+		      homa_stream_write_urgent)(s->tcp->last, iov, n);
 	pthread_mutex_unlock(&s->writing);
 	return rc;
 }
@@ -381,8 +381,7 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
 	wanted = total(iov, n);
 	rc = tell_once(s, write_once(s, iov, n, flags), -EPIPE);
 	/* A reset after the peer's end means that the peer does not read any more. */
-	if (rc == -ECONNRESET &&
-	    (homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF))
+	if (rc == -ECONNRESET && (homa_stream_ready(tcp->last) & HOMA_STREAM_EOF))
 		rc = -EPIPE;
 	if (rc == -EPIPE)
 		return broken_pipe(flags);

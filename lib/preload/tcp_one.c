@@ -13,9 +13,11 @@
 static bool is_ready(void *arg)
 {
 	const struct homa_pl_wanted *w = arg;
-	struct homa_stream *stream = w->s->tcp->stream;
+	struct homa_stream *stream = w->s->tcp->last;
 	unsigned int ready = homa_stream_ready(stream) & w->bits;
 
+	if (!w->s->tcp->stream)
+		return true;
 	/* Another thread or process may have shut it down. */
 	homa_pl_tcp_fetch(w->s);
 	if ((w->s->tcp->shut_read && (w->bits & HOMA_STREAM_IN)) ||
@@ -70,9 +72,9 @@ static int64_t look_again(const struct homa_pl_wanted *w, struct growing *g,
 	struct iovec piece[2];
 	size_t bytes;
 
-	if (w->least <= 1 || !homa_stream_is_full(w->s->tcp->stream))
+	if (w->least <= 1 || !homa_stream_is_full(w->s->tcp->last))
 		return until;
-	bytes = homa_stream_arrived(w->s->tcp->stream, piece);
+	bytes = homa_stream_arrived(w->s->tcp->last, piece);
 	if (bytes != g->bytes)
 		*g = (struct growing){ bytes, homa_pl_now() + GROWS_NS };
 	else if (homa_pl_now() >= g->until)
@@ -96,6 +98,9 @@ int homa_pl_wait_once(struct homa_pl_wanted *w, int64_t until)
 		w->bits |= HOMA_STREAM_ERROR;
 	for (;;) {
 		homa_pl_pump();
+		/* Another thread has found that the connection failed, or has dissolved it. */
+		if (!__atomic_load_n(&tcp->stream, __ATOMIC_ACQUIRE))
+			return -ECONNABORTED;
 		if (is_ready(w))
 			return 0;
 		if (until != INT64_MAX && homa_pl_now() >= until)

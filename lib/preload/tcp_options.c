@@ -124,7 +124,7 @@ static void be_patient(struct homa_pl_sock *s, unsigned int which,
 	homa_patience_set(&s->tcp->patience, which, value);
 	homa_pl_tcp_unlock();
 	if (s->tcp->stream)
-		rc = homa_stream_patience(s->tcp->stream, which, value);
+		rc = homa_stream_patience(s->tcp->last, which, value);
 	if (rc)
 		homa_pl_debug("a time for silent peers has no effect: %s",
 			      strerror(-rc));
@@ -162,7 +162,7 @@ static void note(struct homa_pl_sock *s, int level, int name, const void *value,
 	options = s->tcp->options;
 	homa_pl_tcp_changed(s);
 	if (s->tcp->stream && options != before)
-		homa_stream_options(s->tcp->stream, options);
+		homa_stream_options(s->tcp->last, options);
 }
 
 int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
@@ -204,7 +204,7 @@ static int take_error(struct homa_pl_sock *s)
 	int error;
 
 	homa_pl_pump();
-	error = homa_stream_error(s->tcp->stream);
+	error = homa_stream_error(s->tcp->last);
 	if (!error || s->tcp->error_told)
 		return 0;
 	s->tcp->error_told = true;
@@ -241,10 +241,10 @@ int homa_pl_tcp_state(struct homa_pl_sock *s)
 	if (s->tcp->listens)
 		return s->tcp->stopped ? TCP_CLOSE : TCP_LISTEN;
 	homa_pl_tcp_fetch(s);
-	ready = homa_stream_ready(s->tcp->stream);
+	ready = homa_stream_ready(s->tcp->last);
 	if (ready & HOMA_STREAM_ERROR)
 		return TCP_CLOSE;
-	if (homa_stream_facts(s->tcp->stream, &facts))
+	if (homa_stream_facts(s->tcp->last, &facts))
 		return TCP_SYN_SENT;
 	if (!s->tcp->shut_write)
 		return ready & HOMA_STREAM_EOF ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;
@@ -258,7 +258,7 @@ static int give_info(struct homa_pl_sock *s, void *value, socklen_t *len)
 	int rc;
 
 	homa_pl_pump();
-	rc = homa_stream_facts(s->tcp->stream, &facts);
+	rc = homa_stream_facts(s->tcp->last, &facts);
 	if (rc && rc != -ENOTCONN)
 		return rc;
 	info.tcpi_state = (uint8_t)homa_pl_tcp_state(s);
@@ -372,7 +372,7 @@ int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr,
 	if (!addr || !len)
 		return -EFAULT;
 	homa_pl_pump();
-	rc = homa_stream_facts(s->tcp->stream, &facts);
+	rc = homa_stream_facts(s->tcp->last, &facts);
 	if (rc)
 		return rc;
 	/* A connection that has ended has no peer. */
@@ -392,7 +392,7 @@ int homa_pl_tcp_count(struct homa_pl_sock *s, unsigned long request, int *out)
 		return -EINVAL;
 	homa_pl_pump();
 	/* There are none before the connection is open. */
-	if (homa_stream_facts(s->tcp->stream, &facts))
+	if (homa_stream_facts(s->tcp->last, &facts))
 		facts.unread = facts.unsent = 0;
 	/* homad does not tell which of the bytes that it needs it has sent once. */
 	bytes = request == FIONREAD ?

@@ -111,7 +111,7 @@ static int pass(struct homa_pl_sock *s)
 
 	if (homa_pl_inside())
 		return -EOPNOTSUPP;
-	rc = homa_stream_pass(s->tcp->stream, &stands);
+	rc = homa_stream_pass(s->tcp->last, &stands);
 	if (rc)
 		return rc;
 	/* Wait until every read and write has ended that began before the stream was shared and so
@@ -121,7 +121,7 @@ static int pass(struct homa_pl_sock *s)
 	pthread_mutex_lock(&s->writing);
 	pthread_mutex_unlock(&s->writing);
 	homa_pl_tcp_lock();
-	homa_pl_tcp_share(s->tcp->stream);
+	homa_pl_tcp_share(s->tcp->last);
 	homa_pl_tcp_unlock();
 	return stands;
 }

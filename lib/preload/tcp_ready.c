@@ -22,16 +22,16 @@ static struct homa_pl_set *nested;
 short homa_pl_tcp_ready(struct homa_pl_sock *s)
 {
 	const struct homa_pl_tcp *tcp = s->tcp;
-	unsigned int bits = homa_stream_ready(tcp->stream);
+	unsigned int bits = homa_stream_ready(tcp->last);
 	int events = 0;
 
 	homa_pl_tcp_fetch(s);
 	if (tcp->listens)
 		return bits & HOMA_STREAM_IN ? POLLIN | POLLRDNORM : 0;
-	if (!HOMA_PL_LIKELY(!homa_stream_marks(tcp->stream)))
+	if (!HOMA_PL_LIKELY(!homa_stream_marks(tcp->last)))
 		events = homa_pl_tcp_urgent_ready(s, &bits);
 	if ((bits & HOMA_STREAM_IN) && tcp->least > 1 &&
-	    !homa_pl_tcp_has(tcp->stream, tcp->least))
+	    !homa_pl_tcp_has(tcp->last, tcp->least))
 		bits &= ~(unsigned int)HOMA_STREAM_IN;
 	if ((bits & (HOMA_STREAM_IN | HOMA_STREAM_EOF | HOMA_STREAM_ERROR)) ||
 	    tcp->shut_read)

@@ -32,7 +32,7 @@ static int64_t vain_until;
 void homa_pl_tcp_limit(struct homa_pl_sock *s)
 {
 	if (s->tcp->stream && !s->tcp->listens)
-		homa_stream_limit_send(s->tcp->stream, s->tcp->send_most);
+		homa_stream_limit_send(s->tcp->last, s->tcp->send_most);
 }
 
 uint32_t homa_pl_tcp_send_buffer(int fd)
@@ -58,7 +58,7 @@ static bool is_over(void *arg)
 
 bool homa_pl_tcp_await_growth(struct homa_pl_sock *s)
 {
-	struct homa_stream *stream = s->tcp->stream;
+	struct homa_stream *stream = s->tcp->last;
 	int64_t now = homa_pl_now(), until = now + GROWS_NS;
 	int cancel = homa_pl_signals.cancel;
 	struct homa_pl_waits waits = { .ready = is_over, .arg = stream };
@@ -81,7 +81,7 @@ bool homa_pl_tcp_await_growth(struct homa_pl_sock *s)
 
 bool homa_pl_tcp_had_room(const struct homa_pl_sock *s, size_t bytes)
 {
-	return homa_stream_error(s->tcp->stream) && bytes <= USUAL &&
+	return homa_stream_error(s->tcp->last) && bytes <= USUAL &&
 	       (!s->tcp->send_most || bytes <= s->tcp->send_most) &&
-	       homa_stream_send_is_first(s->tcp->stream);
+	       homa_stream_send_is_first(s->tcp->last);
 }

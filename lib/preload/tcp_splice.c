@@ -151,7 +151,7 @@ static ssize_t room_of(struct homa_pl_sock *s)
 		rc = homa_pl_tcp_write(s, &none, 1, 0);
 		if (rc < 0 && rc != -EAGAIN)
 			return rc;
-		room = homa_stream_writable(s->tcp->stream);
+		room = homa_stream_writable(s->tcp->last);
 		if (room)
 			return (ssize_t)room;
 		if (s->status & O_NONBLOCK) {

@@ -26,7 +26,7 @@ ssize_t homa_pl_tcp_recv_urgent(struct homa_pl_sock *s, const struct iovec *iov,
 	if (s->tcp->inlines)
 		return -EINVAL;
 	pthread_mutex_lock(&s->reading);
-	rc = homa_stream_give_urgent(s->tcp->stream, &byte, flags & MSG_PEEK);
+	rc = homa_stream_give_urgent(s->tcp->last, &byte, flags & MSG_PEEK);
 	pthread_mutex_unlock(&s->reading);
 	for (i = 0; rc == 1 && i < n; i++) {
 		if (!iov[i].iov_len)
@@ -41,7 +41,7 @@ ssize_t homa_pl_tcp_recv_urgent(struct homa_pl_sock *s, const struct iovec *iov,
 
 int homa_pl_tcp_urgent_ready(struct homa_pl_sock *s, unsigned int *bits)
 {
-	struct homa_stream *stream = s->tcp->stream;
+	struct homa_stream *stream = s->tcp->last;
 	struct homa_stream_mark mark;
 	struct iovec piece[2];
 
@@ -58,7 +58,7 @@ size_t homa_pl_tcp_unmarked(struct homa_pl_sock *s, size_t unread)
 {
 	struct homa_stream_mark mark;
 
-	if (s->tcp->inlines || !homa_stream_mark(s->tcp->stream, &mark) ||
+	if (s->tcp->inlines || !homa_stream_mark(s->tcp->last, &mark) ||
 	    !mark.here)
 		return unread;
 	return mark.ahead < unread ? mark.ahead : unread;
@@ -70,6 +70,6 @@ int homa_pl_tcp_at_mark(struct homa_pl_sock *s, int *out)
 
 	if (s->tcp->listens)
 		return -EINVAL;
-	*out = homa_stream_mark(s->tcp->stream, &mark) && !mark.ahead;
+	*out = homa_stream_mark(s->tcp->last, &mark) && !mark.ahead;
 	return 0;
 }

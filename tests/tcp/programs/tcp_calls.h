@@ -69,10 +69,11 @@ extern const struct tcp_case tcp_accept_cases[], tcp_bulk_cases[],
 	tcp_epoll_cases[], tcp_flag_cases[], tcp_fork_cases[],
 	tcp_handler_cases[], tcp_inherit_cases[], tcp_many_cases[],
 	tcp_mixed_cases[], tcp_number_cases[], tcp_option_cases[],
-	tcp_partial_cases[], tcp_process_cases[], tcp_reset_cases[],
-	tcp_room_cases[], tcp_set_cases[], tcp_spawn_cases[], tcp_splice_cases[],
-	tcp_thread_cases[], tcp_told_cases[], tcp_urgent_cases[],
-	tcp_vector_cases[], tcp_wait_cases[], tcp_wake_cases[];
+	tcp_partial_cases[], tcp_process_cases[], tcp_race_cases[],
+	tcp_reset_cases[], tcp_room_cases[], tcp_set_cases[], tcp_spawn_cases[],
+	tcp_splice_cases[], tcp_thread_cases[], tcp_told_cases[],
+	tcp_urgent_cases[], tcp_vector_cases[], tcp_wait_cases[],
+	tcp_wake_cases[];
 
 /* Say what was wrong, and end. */
 _Noreturn void tcp_wrong(const char *file, int line, const char *format, ...)
