@@ -69,16 +69,30 @@ static bool keep(struct tas_engine *engine, struct tas_conn *conn, u32 start,
 	return true;
 }
 
-/* Have all bytes from @start to @end come before, behind a gap? */
-static bool is_known(const struct tas_conn *conn, u32 start, u32 end)
+/* Makes the bytes from *@start to *@end fewer, so that the first and the last of them are new: those
+ * that lie behind a gap already are not copied again. Returns false if none is new. */
+static bool has_new(const struct tas_conn *conn, u32 *start, u32 *end)
 {
-	u32 i;
+	u32 i = 0;
 
-	for (i = 0; i < conn->f.gaps; i++)
-		if (!tas_before(start, conn->interval[i].start) &&
-		    !tas_after(end, conn->interval[i].end))
-			return true;
-	return false;
+	while (i < conn->f.gaps) {
+		const struct tas_range *r = &conn->interval[i++];
+		bool first = !tas_before(*start, r->start) &&
+			     tas_before(*start, r->end);
+		bool last = tas_after(*end, r->start) && !tas_after(*end, r->end);
+
+		if (first && last)
+			return false;
+		if (first)
+			*start = r->end;
+		else if (last)
+			*end = r->start;
+		else
+			continue;
+		/* The rest may begin or end in one that was looked at. */
+		i = 0;
+	}
+	return true;
 }
 
 static void ack_in_order(struct tas_engine *engine, struct tas_conn *conn)
@@ -123,6 +137,7 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 {
 	u32 start = seg->seq, end = seg->seq + seg->length;
 	bool closes = false, kept, known;
+	u32 new_start, new_end;
 
 	if (tas_before(start, conn->f.rcv_nxt))
 		start = conn->f.rcv_nxt;
@@ -139,12 +154,15 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 			(u16)homa_min_u32(seg->length,
 					  homa_min_u32(engine->mtu, 65535));
 	conn->data_at = engine->now;
+	new_start = start;
+	new_end = end;
 	if (likely(start == conn->f.rcv_nxt)) {
 		if (!conn->f.quick && conn->f.rcv_nxt == conn->irs + 1)
 			conn->f.quick = (u8)first_acks(conn);
 		conn->f.rcv_nxt = end;
 		if (unlikely(conn->f.gaps)) {
 			closes = true;
+			has_new(conn, &new_start, &new_end);
 			close_gaps(conn);
 			conn->gap_acks = 0;
 		}
@@ -158,10 +176,9 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 	} else {
 		engine->metrics.out_of_order++;
 		conn->out_of_order++;
-		/* A segment that brings nothing new is not copied again: an application that agrees
-		 * with its peer could else take any number of bytes from there that no limit
-		 * counts. As it is, each segment has to bring one. */
-		known = is_known(conn, start, end);
+		/* What has come before is not copied again: an application that agrees with its
+		 * peer could else take any number of bytes from there that no limit counts. */
+		known = !has_new(conn, &new_start, &new_end);
 		engine->metrics.duplicates += known;
 		kept = keep(engine, conn, start, end);
 		ack_behind_gap(engine, conn);
@@ -173,9 +190,9 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 		}
 	}
 	copy->conn = conn;
-	copy->from = start - seg->seq;
-	copy->length = end - start;
-	copy->to = start - conn->irs - 1;
+	copy->from = new_start - seg->seq;
+	copy->length = new_end - new_start;
+	copy->to = new_start - conn->irs - 1;
 }
 
 void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,

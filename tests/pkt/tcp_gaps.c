@@ -133,6 +133,53 @@ static void gaps__same_bytes_again(void **state)
 	bench_free(b);
 }
 
+static void piece(struct bench *b, u32 from, u32 length)
+{
+	memset(&b->copy, 0, sizeof(b->copy));
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1 + from,
+				    .length = length,
+				    .ack = b->conn->iss + 1,
+				    .window = 65535 });
+}
+
+/* What is copied of the last segment: @length bytes to @to, which it has @from bytes behind its
+ * begin. */
+static void copied(const struct bench *b, u32 to, u32 length, u32 from)
+{
+	assert_ptr_equal(b->copy.conn, b->conn);
+	assert_int_equal(b->copy.to, to);
+	assert_int_equal(b->copy.length, length);
+	assert_int_equal(b->copy.from, from);
+}
+
+/* Of a segment that brings a new byte beside many old ones only what is new is copied. */
+static void gaps__only_new_bytes(void **state)
+{
+	struct bench *b = bench_new(1500);
+
+	(void)state;
+	case_open(b, 0, 0);
+	piece(b, 100, 100);
+	copied(b, 100, 100, 0);
+	piece(b, 100, 101);
+	copied(b, 200, 1, 100);
+	piece(b, 99, 102);
+	copied(b, 99, 1, 0);
+	piece(b, 98, 104);
+	copied(b, 98, 104, 0);
+	/* A byte between two, both of which the segment has. */
+	piece(b, 300, 100);
+	piece(b, 401, 100);
+	piece(b, 310, 180);
+	copied(b, 400, 1, 90);
+	/* In order, up to what lies behind the gap. */
+	piece(b, 0, 150);
+	copied(b, 0, 98, 0);
+	assert_int_equal(b->conn->f.rcv_nxt, IRS + 1 + 202);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(gaps__##name)
 
 int main(void)
@@ -141,6 +188,7 @@ int main(void)
 		CASE(each_segment_is_answered), CASE(behind_segments_in_order),
 		CASE(beside_bytes_of_ours),	CASE(three_with_sack),
 		CASE(leave_room_for_others),	CASE(same_bytes_again),
+		CASE(only_new_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
