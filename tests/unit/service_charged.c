@@ -144,12 +144,33 @@ static void charged__once_for_what_comes_behind_a_gap(void **state)
 	finish(&w);
 }
 
+/* An application can see bytes behind a gap in its memory. They count though the gap stays, or a new
+ * connection for each window would bring as many as two that agree like. */
+static void charged__before_a_gap_is_closed(void **state)
+{
+	struct way w;
+	u32 i, begun;
+
+	(void)state;
+	begin(&w);
+	begun = w.seq;
+	for (i = 0; i < TIMES; i++) {
+		w.seq = begun + BYTES;
+		arrive(&w, TAS_ACK, BYTES + i);
+		homad_stream_events(w.bed->t);
+	}
+	assert_int_equal(tas_readable(&w.stream->conn), 0);
+	assert_int_equal(w.limit.received, BYTES + TIMES - 1);
+	finish(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(charged__not_for_acks),
 		cmocka_unit_test(charged__for_bytes),
 		cmocka_unit_test(charged__once_for_what_comes_behind_a_gap),
+		cmocka_unit_test(charged__before_a_gap_is_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,15 +17,14 @@
 
 /* ---- the engine's events ---- */
 
-u32 homad_stream_arrived(struct homad_stream *stream)
+/* Counts the bytes that have come in order since it was called last. Returns the position up to which
+ * they have; @rx_bytes is the same position without wrapping. */
+static u32 arrived(struct homad_stream *stream)
 {
 	u32 end = stream->rx_read + tas_readable(&stream->conn);
 	u32 more = end - (u32)stream->rx_bytes;
 
 	stream->rx_bytes += more;
-	/* What comes behind a gap counts when the gap is closed: until then it may come often. */
-	if (unlikely(stream->limit))
-		homad_limit_received(stream, more);
 	HOMA_WRITE_ONCE(stream->home->rx_bytes, stream->home->rx_bytes + more);
 	return end;
 }
@@ -40,7 +39,7 @@ static void show_words(struct homad_stream *stream, u32 events)
 	if (unlikely(events & TAS_EV_URGENT))
 		homad_stream_show_urgent(stream);
 	if (events & TAS_EV_READABLE)
-		__atomic_store_n(&slot->rx_end, homad_stream_arrived(stream),
+		__atomic_store_n(&slot->rx_end, arrived(stream),
 				 __ATOMIC_RELEASE);
 	if (events & TAS_EV_WRITABLE)
 		__atomic_store_n(&slot->tx_free,

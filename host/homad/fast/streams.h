@@ -199,10 +199,6 @@ bool homad_stream_commands_waiting(const struct homad_streams *s);
 
 /* ---- stream_events.c ---- */
 
-/** homad_stream_arrived() - count the bytes that have come in order since it was called last, also
- *  against the stream's limit. Returns the position up to which they have; @rx_bytes is the same
- *  position without wrapping. */
-u32 homad_stream_arrived(struct homad_stream *stream);
 /** homad_streams_answerable() - is there room for an answer that belongs to no stream? Else
  *  the command must wait until events are read (homad_streams.stuck). @in_order: the answer
  *  must come behind all events of streams that are due. */

@@ -7,6 +7,7 @@
 #include "fast.h"
 #include "homad_tcp.h"
 #include "homad_trace.h"
+#include "stream_limits.h"
 #include "streams.h"
 #include "tcp_listener.h"
 #include "tcp_steer.h"
@@ -63,9 +64,10 @@ struct homad_stream *homad_tcp_place(struct homad_thread *t,
 		homad_conn_accept(t, engine, copy->conn);
 	stream = copy->conn->host;
 	if (likely(stream && stream->home && !stream->closed)) {
-		/* This comes before commands, by which the application may open windows. */
+		/* What lies behind a gap counts, too: the application can see it. This comes before
+		 * commands, by which it may open windows. */
 		if (unlikely(stream->limit))
-			homad_stream_arrived(stream);
+			homad_limit_received(stream, copy->length);
 		return stream;
 	}
 	/* The engine counts the bytes as received, but there is no place for them, so the peer
