@@ -145,7 +145,11 @@ u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream,
  * to position @end. Tokens are spent now for all but new payload.
  */
 void homad_limit_sent(struct homad_stream *stream, u32 end, u32 length, u64 wire);
-/** homad_limit_received() - count @bytes of payload that have arrived for @stream. */
+/** homad_limit_may_resend() - may a unit with payload up to position @end go out? One that was sent
+ *  before may not, if more than a burst is owed already; its loss is the engine's to repair, later. */
+bool homad_limit_may_resend(struct homad_thread *t, struct homad_stream *stream,
+			    u32 end);
+/** homad_limit_received() - count @bytes of payload that are copied for @stream. */
 void homad_limit_received(struct homad_stream *stream, u32 bytes);
 
 /** homad_limit_fill() - add the tokens that it has gained; false: no stream of it can go on, as it
