@@ -87,6 +87,17 @@ with socket.create_server(("0.0.0.0", 5000)) as listener:
         total += len(data)
     print(total, flush=True)
 """
+# Counts what twelve connections bring.
+COUNT_TWELVE = """
+import socket
+with socket.create_server(("0.0.0.0", 5000)) as listener:
+    print("ready", flush=True)
+    total = 0
+    for one in [listener.accept()[0] for _ in range(12)]:
+        while data := one.recv(262144):
+            total += len(data)
+    print(total, flush=True)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -468,3 +479,15 @@ def test_reload__holds_for_what_is_open() -> None:
         # 40 MB would take 80 seconds; and what is open is not ended although its port is denied now.
         eventually(lambda: pump() > 40_000_000, 60)
         assert connecting(streams, hosts[1], 5000) == ([], [errno.EACCES])
+
+
+def test_reload__holds_for_what_a_program_has_left() -> None:
+    """It has ended, and its bytes go at the new rate. At the old one they would take 90 seconds."""
+    slow = CONFIG.replace('send = "4 Mbit/s"', 'send = "64 kbit/s"')
+    with two_hosts(slow) as hosts, running(hosts[1], COUNT_TWELVE) as server:
+        with attached(hosts[0]) as streams:
+            for stream in connecting(streams, hosts[1], 5000, 12)[0]:
+                write_all(streams, stream, bytes(BUFFER))
+        hosts[0].homad.configure(slow.replace("64 kbit/s", "4 Gbit/s"))
+        hosts[0].homad.send_signal(signal.SIGHUP)
+        assert server.line(40) == str(12 * BUFFER)

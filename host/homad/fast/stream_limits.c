@@ -2,8 +2,8 @@
 /*
  * Limits of TCP, by token buckets: see stream_limits.h. Bytes to send are spent when the engine
  * is told of them, headers and what is sent again when they leave. Bytes received are
- * spent when they have arrived in order, and windows open as long as there is something to
- * spend, so what peers may send beyond is what fits into the buffers.
+ * spent when they are copied, and windows open as long as there is something to spend, so what
+ * peers may send beyond is what fits into the buffers.
  */
 #include "fast.h"
 #include "homad_tcp.h"

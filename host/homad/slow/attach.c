@@ -51,6 +51,14 @@ static int open_process(int conn, pid_t pid)
 	return fd < 0 ? -1 : fd;
 }
 
+/* Rules that change may still concern what the attachment has written. */
+static void keep_groups(struct homad_attachment *a,
+			const struct homad_client *client)
+{
+	memcpy(a->groups, client->groups, sizeof(a->groups));
+	a->num_groups = client->num_groups;
+}
+
 void homad_client_free(struct homad *d, struct homad_client *client)
 {
 	struct homad_attach *attach = homad_attach(d);
@@ -71,6 +79,7 @@ void homad_client_free(struct homad *d, struct homad_client *client)
 	homa_list_del(&client->list);
 	homa_list_del(&client->waiting);
 	if (app) {
+		keep_groups(homad_attachment(app), client);
 		homad_attachment(app)->client = NULL;
 		client->user->attachments--;
 		homad_slow(d)->detached++;

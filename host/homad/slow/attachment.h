@@ -188,6 +188,7 @@ struct homad_kept {
  * @attached: its place in homad_slow.apps.
  * @client: its connection; NULL when that has ended.
  * @user: the account that pays for it.
+ * @groups, @num_groups: the groups that @client had beside homad_app.gid when it ended.
  * @memory: the bytes charged to @user: memory that is backed or is about to be.
  * @pool_backed, @rings_backed: homad_app.pool_backed and homad_app.rings_backed as the fast path
  *	knows them or will know them soon.
@@ -215,6 +216,8 @@ struct homad_attachment {
 	struct homad_attached attached;
 	struct homad_client *client;
 	struct homad_user *user;
+	gid_t groups[HOMAD_GROUPS];
+	u32 num_groups;
 	u64 memory;
 	u32 pool_backed, rings_backed, pools;
 	u32 slots_backed;

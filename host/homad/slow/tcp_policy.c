@@ -6,6 +6,7 @@
  * are counted anew; what is open stays open.
  */
 #include <stdlib.h>
+#include <string.h>
 #include "tcp_homes.h"
 #include "tcp_slow.h"
 
@@ -90,6 +91,19 @@ void homad_policy_put(struct homad_policy *policy)
 	free(policy);
 }
 
+static struct homad_policy *policy_of(struct homad *d, struct homad_attachment *a)
+{
+	struct homad_client gone = { .uid = a->app.uid,
+				     .gid = a->app.gid,
+				     .num_groups = a->num_groups };
+
+	if (a->client)
+		return homad_policy_new(d, a->client);
+	/* Its program has ended, and what it wrote is still being sent. */
+	memcpy(gone.groups, a->groups, sizeof(gone.groups));
+	return homad_policy_new(d, &gone);
+}
+
 void homad_policies_change(struct homad *d)
 {
 	struct homad_limits_change change;
@@ -98,19 +112,18 @@ void homad_policies_change(struct homad *d)
 	if (!homad_slow(d)->tcp)
 		return;
 	homad_slow(d)->tcp->generation++;
-	homa_list_for_each(node, &homad_attach(d)->clients) {
-		struct homad_client *client =
-			homa_container_of(node, struct homad_client, list);
+	homa_list_for_each(node, &homad_slow(d)->apps) {
+		struct homad_app *app =
+			homa_container_of(node, struct homad_attached, list)->app;
 
-		if (!client->app || !client->app->streams)
+		if (!app->streams)
 			continue;
-		change.app = client->app;
-		change.policy = homad_policy_new(d, client);
+		change.app = app;
+		change.policy = policy_of(d, homad_attachment(app));
 		if (!change.policy)
 			/* out of memory: the rules of this attachment stay as they were */
 			continue;
-		homad_streams_call(client->app->streams, homad_limits_change,
-				   &change);
+		homad_streams_call(app->streams, homad_limits_change, &change);
 		homad_policy_put(change.policy);
 	}
 }
