@@ -15,6 +15,8 @@
 
 #define MANY 1000u /* more than are looked at in many ticks */
 #define FEW 16u	   /* as are looked at in one */
+#define USERS 40u  /* who were refused memory */
+#define MOST 256u /* attachments that are looked at in one tick, of all users */
 #define POOL_PAGE ((u64)1 << HOMA_BPAGE_SHIFT)
 
 struct bed {
@@ -38,7 +40,7 @@ static struct bed *bed_new(void)
 	for (i = 0; i < HOMAD_USER_BUCKETS; i++)
 		homa_list_init(&bed->attach.users[i]);
 	homa_list_init(&bed->attach.grown);
-	homa_list_init(&bed->attach.refused);
+	homa_list_init(&bed->attach.refusers);
 	bed->attach.d = &bed->d;
 	bed->d.threads[0] = &bed->thread;
 	bed->thread.d = &bed->d;
@@ -89,8 +91,9 @@ static struct homad_attachment *wanting(struct bed *bed,
 		a[i].app.phase = HOMAD_APP_CLOSING;
 		homa_list_init(&a[i].grown);
 		homa_list_init(&a[i].refused);
-		homa_list_add_tail(&bed->attach.refused, &a[i].refused);
+		homa_list_add_tail(&user->refused, &a[i].refused);
 	}
+	homa_list_add_tail(&bed->attach.refusers, &user->refuser);
 	return a;
 }
 
@@ -164,11 +167,36 @@ static void refused__others_do_not_wait_for_who_lacks_nothing(void **state)
 	bed_free(bed);
 }
 
+/* Many users take turns, so that a tick keeps no request waiting for long. */
+static void refused__a_tick_is_short_for_many_users(void **state)
+{
+	struct bed *bed = bed_new();
+	struct homad_attachment *a[USERS];
+	u32 i, ticks = 0, sum, before = 0;
+
+	(void)state;
+	for (i = 0; i < USERS; i++)
+		a[i] = wanting(bed, homad_user_get(&bed->d, 1000 + i), FEW);
+	do {
+		tick(bed);
+		for (i = sum = 0; i < USERS; i++)
+			sum += served(a[i], FEW);
+		assert_in_range(sum - before, 1, MOST);
+		before = sum;
+		ticks++;
+	} while (sum < USERS * FEW);
+	assert_int_equal(ticks, (USERS * FEW + MOST - 1) / MOST);
+	for (i = 0; i < USERS; i++)
+		end(bed, a[i], FEW);
+	bed_free(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused__others_do_not_wait_for_a_full_account),
 		cmocka_unit_test(refused__others_do_not_wait_for_who_lacks_nothing),
+		cmocka_unit_test(refused__a_tick_is_short_for_many_users),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -454,7 +454,7 @@ int homad_attach_start(struct homad *d, char *err, size_t errlen)
 	homa_list_init(&attach->fresh);
 	homa_list_init(&attach->clients);
 	homa_list_init(&attach->grown);
-	homa_list_init(&attach->refused);
+	homa_list_init(&attach->refusers);
 	attach->tick.fd = -1;
 	for (i = 0; i < HOMAD_USER_BUCKETS; i++)
 		homa_list_init(&attach->users[i]);

@@ -56,7 +56,8 @@ struct homad_parked;
  * @parks: that thread runs.
  * @paid_until: the time that its requests so far have paid for, ns; see throttle.c.
  * @line: work on its memory that is under way.
- * @looks: the number of its attachments in homad_attach.refused that were looked at in this tick.
+ * @refused: its attachments for which it has no room, by homad_attachment.refused.
+ * @refuser: links it into homad_attach.refusers while it has such attachments.
  * @tcp_tx_bytes: bytes that streams of its attachments have sent, of attachments that have
  *	ended.
  * @tcp_rx_bytes: bytes that streams of its attachments have received, of attachments that
@@ -87,7 +88,7 @@ struct homad_user {
 	bool parks;
 	u64 paid_until;
 	struct homad_line line;
-	u32 looks;
+	struct homa_list refused, refuser;
 	u64 tcp_tx_bytes, tcp_rx_bytes;
 	struct homa_owner owner;
 	struct homad_bytes bytes;
@@ -200,7 +201,7 @@ struct homad_kept {
  * @changing: one of the works gives it more memory or less.
  * @wants: the fast path has asked for more memory meanwhile.
  * @grown: links it into homad_attach.grown while its pool is larger than at first.
- * @refused: links it into homad_attach.refused while its user has no room for what it wants.
+ * @refused: links it into homad_user.refused while its user has no room for what it wants.
  * @seen: the number of its messages and commands when they were last counted.
  * @seen_at: the time at which that number changed, ns.
  * @send_bytes: the size of its data segments together, bytes.
@@ -258,8 +259,9 @@ struct homad_attachment {
  * @clients: clients that have attached.
  * @waiting: clients that ask too often.
  * @pause: a timer that lets @waiting go on.
- * @grown, @refused: attachments, see homad_attachment and backing.c.
- * @tick: a timer that runs while @grown or @refused has an attachment.
+ * @grown: attachments, see homad_attachment and backing.c.
+ * @refusers: users who have no room for what their attachments want, by homad_user.refuser.
+ * @tick: a timer that runs while @grown or @refusers is not empty.
  * @memory_grown, @memory_shrunk, @memory_refused: how often an attachment got more memory since
  *	homad's start, gave some back, and was refused some.
  * @users: all struct homad_user, by a hash of the user id.
@@ -278,7 +280,7 @@ struct homad_attach {
 	struct homa_list clients;
 	struct homa_list waiting;
 	struct homad_source pause;
-	struct homa_list grown, refused;
+	struct homa_list grown, refusers;
 	struct homad_source tick;
 	u64 memory_grown, memory_shrunk, memory_refused;
 	struct homa_list users[HOMAD_USER_BUCKETS];

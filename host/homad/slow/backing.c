@@ -27,8 +27,9 @@
 #define POOL_PAGE ((u64)1 << HOMA_BPAGE_SHIFT)
 #define TICK_NS 250000000ull
 /* The most attachments that are looked at in one tick: of those that have grown in all, of those
- * that were refused memory for each user. */
+ * that were refused memory for each user, and of these in all. */
 #define LOOKS 16u
+#define LOOKS_IN_ALL 256u
 #define IDLE_NS 4000000000ull
 
 /**
@@ -66,7 +67,7 @@ static bool ticking(struct homad *d)
 	struct homad_attach *attach = homad_attach(d);
 
 	return !homa_list_empty(&attach->grown) ||
-	       !homa_list_empty(&attach->refused);
+	       !homa_list_empty(&attach->refusers);
 }
 
 /* Starts or stops the timer, which runs while there is an attachment to look at. @before is
@@ -133,8 +134,18 @@ static void wait_for_tick(struct homad *d, struct homad_attachment *a)
 
 	if (homa_list_linked(&a->refused))
 		return;
-	homa_list_add_tail(&homad_attach(d)->refused, &a->refused);
+	homa_list_add_tail(&a->user->refused, &a->refused);
+	if (!homa_list_linked(&a->user->refuser))
+		homa_list_add_tail(&homad_attach(d)->refusers, &a->user->refuser);
 	set_tick(d, before);
+}
+
+/* The attachment does not wait any more. */
+static void wait_no_more(struct homad_attachment *a)
+{
+	homa_list_del(&a->refused);
+	if (homa_list_empty(&a->user->refused))
+		homa_list_del(&a->user->refuser);
 }
 
 /* Called when the memory thread is done: tells the fast path what memory is there. */
@@ -281,7 +292,7 @@ static void want(struct homad *d, struct homad_app *app)
 		wait_for_tick(d, a);
 		return;
 	}
-	homa_list_del(&a->refused);
+	wait_no_more(a);
 	a->memory += change->bytes;
 	homad_account(a->user, change->bytes);
 	add_rings(change, app, a->rings_backed);
@@ -369,27 +380,44 @@ static void look_at(struct homad *d, struct homad_attachment *a, u64 now)
 		homa_list_add_tail(&homad_attach(d)->grown, &a->grown);
 }
 
+/* Looks at some attachments of a user that were refused memory, @most of them at most. Those that
+ * were looked at come last next time. Returns how many it looked at. */
+static u32 look_at_refused_of(struct homad *d, struct homad_user *user, u32 most)
+{
+	struct homa_list *refused = &user->refused, *last = refused->prev;
+	struct homa_list *node;
+	u32 looks = 0;
+
+	do {
+		node = homa_list_pop(refused);
+		homa_list_add_tail(refused, node);
+		want(d,
+		     &homa_container_of(node, struct homad_attachment, refused)->app);
+		looks++;
+	} while (node != last && looks < most && !homa_list_empty(refused));
+	return looks;
+}
+
 /* Looks again at attachments that were refused memory. A user who has many of them, for whom there
- * is no room or who ask for nothing, does not keep others waiting. Those that were looked at come
- * last next time. */
+ * is no room or who ask for nothing, does not keep others waiting, and many users take their
+ * turns. */
 static void look_at_refused(struct homad *d)
 {
-	struct homa_list *refused = &homad_attach(d)->refused;
-	struct homa_list *node, *next, *last = refused->prev;
-	struct homad_attachment *a;
+	struct homa_list *refusers = &homad_attach(d)->refusers;
+	struct homa_list *last = refusers->prev, *node;
+	u32 left = LOOKS_IN_ALL;
 
-	homa_list_for_each(node, refused)
-		homa_container_of(node, struct homad_attachment, refused)
-			->user->looks = 0;
-	for (node = refused->next; node != refused; node = next) {
-		next = node == last ? refused : node->next;
-		a = homa_container_of(node, struct homad_attachment, refused);
-		if (a->user->looks++ >= LOOKS)
-			continue;
-		homa_list_del(node);
-		homa_list_add_tail(refused, node);
-		want(d, &a->app);
-	}
+	if (homa_list_empty(refusers))
+		return;
+	do {
+		node = homa_list_pop(refusers);
+		homa_list_add_tail(refusers, node);
+		left -= look_at_refused_of(d,
+					   homa_container_of(node,
+							     struct homad_user,
+							     refuser),
+					   homa_min_u32(left, LOOKS));
+	} while (node != last && left && !homa_list_empty(refusers));
 }
 
 static void tick_ready(struct homad *d, struct homad_source *source, u32 events)
@@ -440,6 +468,6 @@ void homad_backing_forget(struct homad *d, struct homad_app *app)
 	bool before = ticking(d);
 
 	homa_list_del(&a->grown);
-	homa_list_del(&a->refused);
+	wait_no_more(a);
 	set_tick(d, before);
 }

@@ -102,6 +102,8 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 			homad_polled_init(&user->polled[i]);
 		homa_list_init(&user->tickets);
 		homa_list_init(&user->exports);
+		homa_list_init(&user->refused);
+		homa_list_init(&user->refuser);
 		user->uid = uid;
 		user->owner.max_peers = d->config.quota.user_peers;
 		user->attach = homad_attach(d);
