@@ -9,6 +9,7 @@
 #define PORT 99u
 #define PAGES (POOL >> HOMA_BPAGE_SHIFT)
 #define MANY 1000u
+#define LONG 20u
 #define SLOTS 1024u /* RPCs that a side may have open in the tests with MANY */
 
 /* ---- two applications ---- */
@@ -304,6 +305,35 @@ static void waiting__short_ones_too(void **state)
 	end(&p);
 }
 
+/* A reply may be longer than requests that go this way, and is copied at once: so few of them are a
+ * turn. */
+static void long__replies_are_as_much_work_as_their_bytes(void **state)
+{
+	struct homa_sqe reply = { .op = HOMA_SQE_REPLY,
+				  .length = 2 * HOMAD_DIRECT_MAX };
+	u64 tokens[LONG], before;
+	struct pair p;
+	u32 i;
+
+	(void)state;
+	begin(&p, SLOTS, SLOTS);
+	for (i = 0; i < LONG; i++)
+		tokens[i] = ask(&p, i);
+	for (i = 0; i < LONG; i++) {
+		reply.token = tokens[i];
+		submit(p.server, &reply);
+	}
+	before = p.client->app.counters.delivered;
+	homad_now(p.bed->t);
+	assert_true(homad_look_at_rings(p.bed->t, &p.server->app) >= HOMAD_TURN);
+	assert_in_range(p.client->app.counters.delivered - before,
+			HOMAD_TURN_BYTES / reply.length,
+			HOMAD_TURN_BYTES / reply.length + 1);
+	rounds(&p, 10);
+	assert_int_equal(told(p.client, HOMA_CQE_RESPONSE), LONG);
+	end(&p);
+}
+
 /* A response waits and so does a ring that has no memory, because its user may have no more:
  * nothing can be done before that changes, and the thread may sleep. */
 static void waiting__beside_a_ring_without_memory(void **state)
@@ -498,6 +528,7 @@ int main(void)
 		cmocka_unit_test(waiting__are_delivered_in_turns),
 		cmocka_unit_test(waiting__short_ones_too),
 		cmocka_unit_test(waiting__beside_a_ring_without_memory),
+		cmocka_unit_test(long__replies_are_as_much_work_as_their_bytes),
 		cmocka_unit_test(many__end_with_the_client_by_and_by),
 		cmocka_unit_test(many__end_with_the_server_by_and_by),
 		cmocka_unit_test(many__answered_while_they_end),

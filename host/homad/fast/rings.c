@@ -79,6 +79,17 @@ static u32 cost_of(const struct homad_thread *t, const struct homa_sqe *sqe,
 			 LOOKS_PER_COMMAND);
 }
 
+/* Takes off *@bytes a long message that homad has copied, if the command was a reply that went the
+ * short way. Returns the commands that it is as much work as. */
+HOMA_RARE static u32 charge_long_reply(struct homad_thread *t, u32 *bytes)
+{
+	u32 copied = t->long_replies;
+
+	t->long_replies = 0;
+	*bytes -= homa_min_u32(*bytes, copied);
+	return copied / HOMAD_COMMAND_BYTES;
+}
+
 static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		       u32 *budget, u32 *bytes)
 {
@@ -112,8 +123,10 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		cost = cost_of(t, &sqe, looks);
 		work += cost;
 		*budget -= homa_min_u32(*budget, cost);
-		if (sqe.length <= HOMAD_DIRECT_MAX)
+		if (likely(sqe.length <= HOMAD_DIRECT_MAX))
 			*bytes -= homa_min_u32(*bytes, sqe.length);
+		else
+			work += charge_long_reply(t, bytes);
 	}
 	if (unlikely(wrong)) {
 		work += refused(t, app, which, wrong);

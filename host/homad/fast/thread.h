@@ -132,6 +132,9 @@ struct homad_thread {
 	bool stop;
 	/* The epoll set in which the thread sleeps. */
 	int epfd;
+	/* Bytes of replies above HOMAD_DIRECT_MAX that were copied to applications of this host
+	 * and that nobody was charged for yet. */
+	u32 long_replies;
 	/* An eventfd that wakes the thread because of @mail. Any thread writes to it. */
 	int mail_fd;
 	/* Jobs that other threads push for this thread to run. The stack is atomic. */
