@@ -177,6 +177,7 @@ static void apps__are_copied_piece_by_piece(void **state)
 	(void)state;
 	for (i = 0; i < APPS; i++) {
 		users[i].uid = i;
+		users[i].records = 1;
 		users[i].tcp_tx_bytes = 1000;
 		/* Two of three in one bucket. */
 		homa_list_init(&users[i].list);
@@ -216,6 +217,29 @@ static void apps__are_copied_piece_by_piece(void **state)
 	bed_free(bed);
 }
 
+/* Whoever has left is forgotten when his last peer is, of which nobody hears. */
+static void apps__users_who_have_left_are_forgotten(void **state)
+{
+	struct bed *bed = bed_new();
+	struct homad_user *user = calloc(1, sizeof(*user));
+	struct homad_apps apps;
+	u32 peers;
+
+	(void)state;
+	user->owner.peers = 1;
+	homa_list_init(&user->list);
+	homa_list_add_tail(&bed->attach.users[7], &user->list);
+	for (peers = 1; peers + 1; peers--) {
+		if (!peers)
+			user->owner.peers = 0;
+		assert_int_equal(homad_apps_look(&bed->d, &apps), 0);
+		assert_int_equal(apps.num_users, peers);
+		homad_apps_free(&apps);
+	}
+	assert_true(homa_list_empty(&bed->attach.users[7]));
+	bed_free(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +248,7 @@ int main(void)
 		cmocka_unit_test(collect__latencies_in_their_buckets),
 		cmocka_unit_test(metrics__say_what_was_counted),
 		cmocka_unit_test(apps__are_copied_piece_by_piece),
+		cmocka_unit_test(apps__users_who_have_left_are_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

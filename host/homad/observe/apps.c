@@ -108,11 +108,15 @@ static void look_at_apps(struct homad *d, void *arg)
 }
 
 /* Copies the users of a bucket; returns false if there was no room for all of them. */
-static bool look_at_bucket(struct some_users *some, const struct homa_list *bucket)
+static bool look_at_bucket(struct some_users *some, struct homa_list *bucket)
 {
 	struct homa_list *pos;
 	u32 at = 0;
 
+	/* Nobody hears when the last of a user's peers is forgotten, or when what he has asked is
+	 * paid for. */
+	if (!some->skip)
+		homad_users_sweep(bucket);
 	homa_list_for_each(pos, bucket) {
 		const struct homad_user *user =
 			homa_list_entry(pos, struct homad_user, list);

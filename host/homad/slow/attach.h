@@ -199,7 +199,8 @@ void homad_backing_forget(struct homad *d, struct homad_app *app);
 struct homad_user *homad_user_get(struct homad *d, uid_t uid);
 /** homad_user_put() - forget the account if nothing is left in it. */
 void homad_user_put(struct homad_user *user);
-/** homad_users_sweep() - forget accounts of a bucket whose last peer has gone meanwhile. */
+/** homad_users_sweep() - forget accounts of a bucket of which nothing is left, as the last
+ *  peer has gone meanwhile. */
 void homad_users_sweep(struct homa_list *bucket);
 /** homad_users_limit() - quota.user_peers has changed. */
 void homad_users_limit(struct homad *d);
