@@ -69,8 +69,8 @@ static bool keep(struct tas_engine *engine, struct tas_conn *conn, u32 start,
 	return true;
 }
 
-/* Makes the bytes from *@start to *@end fewer, so that the first and the last of them are new: those
- * that lie behind a gap already are not copied again. Returns false if none is new. */
+/* Makes the bytes from *@start to *@end fewer, so that the first and the last of them are new:
+ * those that lie behind a gap already are not copied again. Returns false if none is new. */
 static bool has_new(const struct tas_conn *conn, u32 *start, u32 *end)
 {
 	u32 i = 0;

@@ -146,8 +146,8 @@ static void charged__once_for_what_comes_behind_a_gap(void **state)
 	finish(&w);
 }
 
-/* An application can see bytes behind a gap in its memory. They count though the gap stays, or a new
- * connection for each window would bring as many as two that agree like. */
+/* An application can see bytes behind a gap in its memory. They count though the gap stays, or a
+ * new connection for each window would bring as many as two that agree like. */
 static void charged__before_a_gap_is_closed(void **state)
 {
 	struct way w;

@@ -17,8 +17,8 @@
 
 /* ---- the engine's events ---- */
 
-/* Counts the bytes that have come in order since it was called last. Returns the position up to which
- * they have; @rx_bytes is the same position without wrapping. */
+/* Counts the bytes that have come in order since it was called last. Returns the position up to
+ * which they have; @rx_bytes is the same position without wrapping. */
 static u32 arrived(struct homad_stream *stream)
 {
 	u32 end = stream->rx_read + tas_readable(&stream->conn);
