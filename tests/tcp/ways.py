@@ -15,6 +15,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from homad import BUILD, Homad, Host, finishing
 from netns import ROOT, Namespace, Net, Process
@@ -39,7 +40,10 @@ timeout_us = 20000000
 listen = [10000, 29999]
 connect = [10000, 29999]
 """
-LIBRARY = BUILD / "lib" / "preload" / "libhoma-preload.so"
+# HOMA_PRELOAD_LIB names another one for a run, as one with sanitizers.
+LIBRARY = Path(
+    os.environ.get("HOMA_PRELOAD_LIB") or BUILD / "lib" / "preload" / "libhoma-preload.so"
+)
 SUPERVISOR = BUILD / "lib" / "supervisor" / "homa-supervisor"
 RUN = ROOT / "lib" / "preload" / "homa-run"
 PROGRAMS = BUILD / "tests" / "tcp"
