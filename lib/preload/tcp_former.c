@@ -30,6 +30,9 @@ static bool is_alone(const struct homa_pl_sock *s)
 	uint32_t refs, descriptors = 0;
 	int fd = -1;
 
+	/* This is a handler that has interrupted a call which may have the lock. */
+	if (homa_pl_enter())
+		return false;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	/* Under this lock no descriptor comes, and one that goes has its reference longer. */
 	homa_pl_lock_fds();
@@ -37,6 +40,7 @@ static bool is_alone(const struct homa_pl_sock *s)
 		descriptors += homa_pl_table_get(fd) == s;
 	refs = __atomic_load_n(&s->refs, __ATOMIC_SEQ_CST);
 	homa_pl_unlock_fds();
+	homa_pl_leave();
 	return refs == descriptors + 1;
 }
 
