@@ -269,11 +269,8 @@ local show = {}
 
 function show.DATA(p, v, item, tvb, tree, root)
 	local captured = tvb:len() - wire.size.data
-	local size = math.max(tvb:reported_len() - wire.size.data, 0)
+	local size = math.max(p.reported - wire.size.data, 0)
 
-	if not v.seg_offset then
-		return "cut off by the capture"
-	end
 	item.ext:add(pf.incast, part(tvb, "data.ext"))
 	item.ext:add(pf.congested, part(tvb, "data.ext"))
 	item.ext:add(pf.reject, part(tvb, "data.ext"))
@@ -284,9 +281,13 @@ function show.DATA(p, v, item, tvb, tree, root)
 	local in_sequence = v.seg_offset == const.offset_in_sequence
 	p.offset = in_sequence and p.sequence or v.seg_offset
 	p.retransmit = v.retransmit ~= 0
+	local last = p.offset + size
 	tree:add(pf.offset, p.offset):set_generated()
-	tree:add(pf.payload_length, size):set_generated()
 	tree:add(pf.message_length, v.length):set_generated()
+	if p.joined and last > v.length then
+		return string.format("[%d..] of %d, cut off by the capture", p.offset, v.length)
+	end
+	tree:add(pf.payload_length, size):set_generated()
 	tree:add(pf.unscheduled, p.offset < v.incoming):set_generated()
 	if in_sequence then
 		item.seg_offset:append_text(" (the offset is in sequence)")
@@ -294,7 +295,6 @@ function show.DATA(p, v, item, tvb, tree, root)
 	if p.retransmit then
 		item.retransmit:add_proto_expert_info(ef.retransmit)
 	end
-	local last = p.offset + size
 	if size == 0 then
 		tree:add_proto_expert_info(ef.empty)
 	elseif not check_length(v, item) then
@@ -413,9 +413,9 @@ local function add_body(p, tvb, root)
 		return string.format("type 0x%02x", p.type)
 	end
 	local size = wire.size[body]
-	if tvb:reported_len() < size and not p.quoted then
+	if p.reported < size and not p.quoted then
 		root:add_proto_expert_info(ef.short, p.name .. " has " .. size .. " bytes, this packet "
-			.. tvb:reported_len())
+			.. p.reported)
 	end
 	local branch, v, item = root, {}, {}
 	if body ~= "common" and tvb:len() > wire.size.common then
@@ -423,7 +423,7 @@ local function add_body(p, tvb, root)
 		v, item = add_struct(p, body, tvb, branch)
 	end
 	if tvb:len() < size then
-		return tvb:reported_len() < size and "malformed" or "cut off by the capture"
+		return p.reported < size and "malformed" or "cut off by the capture"
 	end
 	if p.name ~= "DATA" and tvb:len() > size then
 		root:add(pf.trailer, tvb(size)):add_proto_expert_info(ef.trailer)
@@ -431,15 +431,18 @@ local function add_body(p, tvb, root)
 	return show[p.name] and show[p.name](p, v, item, tvb, branch, root) or ""
 end
 
--- One Homa packet, the number-th of its frame.
-local function dissect(tvb, pinfo, tree, encap, number)
+-- One Homa packet, the number-th of its frame. `reported`: its bytes before the capture cut
+-- them off, if the tvb does not say. `joined`: others may follow it, which were cut off, so
+-- nobody knows where it ends.
+local function dissect(tvb, pinfo, tree, encap, number, reported, joined)
 	-- Quoted: ICMP has the beginning of a packet that was sent earlier.
-	local p = { encap = encap, quoted = pinfo.in_error_pkt, number = number or 1 }
+	local p = { encap = encap, quoted = pinfo.in_error_pkt, number = number or 1,
+		reported = reported or tvb:reported_len(), joined = joined }
 	local root = tree:add(homa, tvb())
 
 	pinfo.cols.protocol = "Homa"
 	if tvb:len() < wire.size.common then
-		if tvb:reported_len() < wire.size.common and not p.quoted then
+		if p.reported < wire.size.common and not p.quoted then
 			root:add_proto_expert_info(ef.short)
 		end
 		if tvb:len() >= place["common.sequence"].at then
@@ -531,12 +534,16 @@ function udp.dissector(tvb, pinfo, tree)
 	if tvb:len() >= wire.size.common and not known_type(tvb) and not has_markers(tvb) then
 		return 0
 	end
-	local size = has_markers(tvb) and segment_size(tvb) or math.max(tvb:len(), 1)
-	local number = 1
-	dissect(size < tvb:len() and tvb(0, size):tvb() or tvb, pinfo, tree, "UDP")
+	local size, number = has_markers(tvb) and segment_size(tvb), 1
+	if not size then
+		dissect(tvb, pinfo, tree, "UDP", number, nil, tvb:len() < tvb:reported_len())
+		return tvb:len()
+	end
+	dissect(tvb(0, size):tvb(), pinfo, tree, "UDP")
 	for at = size, tvb:len() - 1, size do
 		number = number + 1
-		dissect(tvb(at, math.min(size, tvb:len() - at)):tvb(), pinfo, tree, "UDP", number)
+		dissect(tvb(at, math.min(size, tvb:len() - at)):tvb(), pinfo, tree, "UDP", number,
+			math.min(size, tvb:reported_len() - at))
 	end
 	if number > 1 then
 		pinfo.cols.info:append(" (" .. number .. " packets)")

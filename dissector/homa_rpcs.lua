@@ -9,6 +9,7 @@
 local M = {}
 
 local REUSE_S = 1 -- a finished RPC's id after so much silence is another RPC's
+local MOST_RANGES = 1024 -- of a message that is incomplete, with gaps between them
 
 -- key -> newest RPC; frame -> number of the packet in it -> RPC; how many
 local rpcs, by_frame, streams = {}, {}, 0
@@ -18,23 +19,41 @@ function M.forget()
 	rpcs, by_frame, streams = {}, {}, 0
 end
 
--- Bytes of a message seen so far, as sorted disjoint ranges {from, to}; how many.
+-- Bytes of a message seen so far, as sorted disjoint ranges {from, to} and their total; nil
+-- if there are too many of them. Whoever made the packets chose the number of gaps, and a
+-- look at each of them for each packet would keep Wireshark busy for hours.
 local function cover(seen, p)
 	local from, to = p.offset, p.offset + p.payload_length
-	local i, total = 1, 0
+	local i, high = 1, #seen + 1
 
-	while i <= #seen and seen[i][2] < from do
-		i = i + 1
+	while i < high do -- the first range that does not end before this one begins
+		local middle = math.floor((i + high) / 2)
+		if seen[middle][2] < from then
+			i = middle + 1
+		else
+			high = middle
+		end
 	end
-	while i <= #seen and seen[i][1] <= to do
+	while seen[i] and seen[i][1] <= to do
+		seen.total = seen.total - (seen[i][2] - seen[i][1])
 		from, to = math.min(from, seen[i][1]), math.max(to, seen[i][2])
 		table.remove(seen, i)
 	end
-	table.insert(seen, i, { from, to })
-	for _, range in ipairs(seen) do
-		total = total + range[2] - range[1]
+	if #seen == MOST_RANGES then
+		return nil
 	end
-	return total
+	table.insert(seen, i, { from, to })
+	seen.total = seen.total + to - from
+	return seen.total
+end
+
+-- Whether this packet completes its message. One in too many pieces is not followed further.
+local function completes(message, p)
+	local total = message.seen and cover(message.seen, p)
+	if message.seen and not total then
+		message.seen = nil
+	end
+	return total and total >= p.length
 end
 
 -- A packet of a complete message that was seen already: a capture at both ends has
@@ -74,7 +93,8 @@ function M.find(p, pinfo)
 		rpc = nil
 	end
 	if not rpc then
-		rpc = { stream = streams, request = { seen = {} }, response = { seen = {} } }
+		rpc = { stream = streams, request = { seen = { total = 0 } },
+			response = { seen = { total = 0 } } }
 		streams = streams + 1
 		rpcs[key] = rpc
 	end
@@ -84,7 +104,7 @@ function M.find(p, pinfo)
 	if begins and not message.begin then
 		message.begin, message.begin_ts, message.first = pinfo.number, pinfo.rel_ts, p.number
 	end
-	if p.payload_length and (message.seen and cover(message.seen, p) >= p.length
+	if p.payload_length and (completes(message, p)
 		or message.finish and is_copy(message, p)) then
 		message.finish, message.finish_ts, message.last = pinfo.number, pinfo.rel_ts, p.number
 		message.last_resent = p.retransmit and p.offset

@@ -63,6 +63,35 @@ def test_snaplen__is_no_fault(tmp_path: Path) -> None:
         assert not faults - {"malformed" if length == 0 else ""}, (vector.name, length)
 
 
+def test_snaplen__of_joined_packets_is_no_fault(tmp_path: Path) -> None:
+    """A datagram of three packets, as segmentation offload shows it, cut off at every place."""
+    message = b"".join(data(100, 300, offset=at, size=100) for at in (0, 100, 200))
+    whole = udp(message)
+    head = len(whole) - len(message)
+    lengths = range(head, len(whole))
+    capture = write(tmp_path / "c.pcap", [whole[:n] for n in lengths], [len(whole)] * len(lengths))
+    rows = fields(capture, ["homa.payload_length"])
+    for length, said, row in zip(lengths, experts(capture), rows, strict=True):
+        assert not said - {"malformed" if length == head else ""}, length
+        sizes = row["homa.payload_length"]
+        # Where the first packet ends is known once the second one's header is there.
+        assert sizes == ["100"] * len(sizes), length
+        assert len(sizes) >= (length - head - 28) // 156, length
+
+
+def test_gaps__message_in_too_many_pieces_is_not_followed(tmp_path: Path) -> None:
+    """The sender of the packets chose how many pieces there are to look at for each of them."""
+
+    def capture(pieces: int) -> list[int]:
+        places = [*range(1, 2 * pieces, 2), *range(0, 2 * pieces, 2)]
+        frames = [ip(data(100, 2 * pieces, offset=at, size=1)) for at in places]
+        rows = fields(write(tmp_path / "c.pcap", frames), ["homa.request_complete_in"])
+        return [n for n, row in enumerate(rows) if row["homa.request_complete_in"]]
+
+    assert capture(1000) == list(range(1999))
+    assert capture(1100) == []
+
+
 @pytest.mark.parametrize(
     ("packet", "want"),
     [
