@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import signal
@@ -76,6 +77,60 @@ def test_unit__allows_all_system_calls_of_a_life(tmp_path: Path) -> None:
     }
     assert {"bpf", "memfd_create", "accept4", "epoll_wait"} <= used | {"epoll_wait"}
     assert not used - allowed, f"the unit forbids {', '.join(sorted(used - allowed))}"
+
+
+# argv: the numbers of the system calls that are let through, the status of all others, a program
+# and its arguments. Each instruction of the filter is a struct sock_filter.
+SECCOMP = """
+import ctypes, os, struct, sys
+numbers, refuse, program = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3:]
+code = struct.pack("=HBBI", 0x20, 0, 0, 0)  # load the number
+for number in numbers:  # is it this one? then allow
+    code += struct.pack("=HBBI", 0x15, 0, 1, int(number)) + struct.pack("=HBBI", 6, 0, 0, 0x7FFF0000)
+code += struct.pack("=HBBI", 6, 0, 0, 0x00050000 | refuse)
+place = ctypes.create_string_buffer(code)
+text = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(place))
+if ctypes.CDLL(None, use_errno=True).prctl(22, 2, text, 0, 0):
+    sys.exit("prctl: " + os.strerror(ctypes.get_errno()))
+os.execv(program[0], program)
+"""
+
+
+def in_the_unit(user: str) -> list[str]:
+    """The words before a program that give it what the unit gives homad: user, rights, and filter."""
+    text = subprocess.run(
+        ["gcc", "-E", "-dM", "-x", "c", "-"], input="#include <sys/syscall.h>\n",
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    numbers = dict(re.findall(r"^#define __NR_(\w+) (\d+)$", text, re.M))
+    allowed = ",".join(numbers[name] for name in sorted(filtered()) if name in numbers)
+    rights = [
+        name.removeprefix("CAP_").lower() for name in values("AmbientCapabilities")[0].split()
+    ]
+    caps = ",".join(f"+{name}" for name in rights)
+    assert values("SystemCallErrorNumber") == ["EPERM"] and values("NoNewPrivileges") == ["yes"]
+    return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--inh-caps", f"-all,{caps}",
+            "--ambient-caps", caps, "--bounding-set", f"-all,{caps}", "--no-new-privs",
+            "/usr/bin/python3", "-c", SECCOMP, allowed, str(errno.EPERM)]  # fmt: skip
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+@pytest.mark.parametrize("more", ["", "[monitor]\ngroup = 'daemon'\n"], ids=["packaged", "monitor"])
+def test_unit__homad_starts_with_the_packaged_configuration(more: str) -> None:
+    """Under the unit's own filter, as its user: it may give its sockets to the group that the file names."""
+    text = (ROOT / "packaging/homad.toml").read_text()
+    assert 'group = "homa"' in text
+    # "daemon" is a user and a group everywhere.
+    text = text.replace('"homa"', '"daemon"').replace("[monitor]\n", more or "[monitor]\n")
+    with one_host(config=text, prefix=in_the_unit("daemon"), start=False) as host:
+        host.homad.folder.chmod(0o777)
+        host.homad.start()
+        assert host.homad.socket.group() == "daemon"
+        assert host.homad.socket.stat().st_mode & 0o777 == 0o660
+        assert host.homad.monitor.stat().st_mode & 0o777 == (0o660 if more else 0o600)
+        with serving(host, port=4001):
+            ask(host, host, 3, port=4001)
+        tool(host.homad, "ss", "--all")
 
 
 def test_unit__address_families_are_enough() -> None:
