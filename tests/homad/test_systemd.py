@@ -107,7 +107,9 @@ def in_the_unit(user: str) -> list[str]:
     rights = [
         name.removeprefix("CAP_").lower() for name in values("AmbientCapabilities")[0].split()
     ]
-    caps = ",".join(f"+{name}" for name in rights)
+    # This has the effect of the unit's limit, which root of a container may not raise.
+    assert values("LimitMEMLOCK") == ["infinity"]
+    caps = ",".join(f"+{name}" for name in [*rights, "ipc_lock"])
     assert values("SystemCallErrorNumber") == ["EPERM"] and values("NoNewPrivileges") == ["yes"]
     return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--inh-caps", f"-all,{caps}",
             "--ambient-caps", caps, "--bounding-set", f"-all,{caps}", "--no-new-privs",
@@ -125,6 +127,7 @@ def test_unit__homad_starts_with_the_packaged_configuration(more: str) -> None:
     with one_host(config=text, prefix=in_the_unit("daemon"), start=False) as host:
         host.homad.folder.chmod(0o777)
         host.homad.start()
+        assert " serving a device " in host.homad.log(), host.homad.log()
         assert host.homad.socket.group() == "daemon"
         assert host.homad.socket.stat().st_mode & 0o777 == 0o660
         assert host.homad.monitor.stat().st_mode & 0o777 == (0o660 if more else 0o600)
