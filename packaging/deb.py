@@ -239,12 +239,22 @@ def hardening(buildtype: str) -> dict[str, str]:
     }
 
 
+def configure(build: Build, buildtype: str) -> None:
+    """The build folder, anew if it is of another tree, as in a copy of this one, or of another type."""
+    tree = build.tree
+    of, mark = f"{ROOT} {buildtype}\n", tree / ".configured"
+    if not (tree / "build.ninja").exists() or not mark.exists() or mark.read_text() != of:
+        if (tree / "build.ninja").exists():
+            shutil.rmtree(tree)
+        run("meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", f"--libdir=lib/{build.multiarch}",
+            f"--buildtype={buildtype}", "-Dtests=false", tree, ROOT, **hardening(buildtype))  # fmt: skip
+        mark.write_text(of)
+
+
 def install(build: Build, buildtype: str) -> None:
     """Compile and install everything below build.root."""
     tree = build.tree
-    if not (tree / "build.ninja").exists():
-        run("meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", f"--libdir=lib/{build.multiarch}",
-            f"--buildtype={buildtype}", "-Dtests=false", tree, ROOT, **hardening(buildtype))  # fmt: skip
+    configure(build, buildtype)
     # Files may have moved since: what is installed is known only after meson has looked again.
     run("ninja", "-C", tree, "build.ninja")
     run("ninja", "-C", tree, *installed(tree))
@@ -346,7 +356,8 @@ def add_documents(build: Build, package: Package, folder: Path) -> None:
     """copyright and changelog, and compressed manual pages."""
     place = folder / "usr/share/doc" / package.name
     place.mkdir(parents=True)
-    shutil.copy(SCRIPTS / "copyright", place / "copyright")
+    shutil.copyfile(SCRIPTS / "copyright", place / "copyright")
+    (place / "copyright").chmod(0o644)
     stamp = capture("date", "-R", "-d", f"@{source_date()}")
     entry = (
         f"homa ({build.version}) unstable; urgency=medium\n\n  * See CHANGELOG.md of the source.\n"

@@ -28,6 +28,15 @@ def test_containerfile__names_packages_and_paths_that_exist(tree: Path) -> None:
     assert "homa build --deb" in text and "build --deb" in usage.stdout
 
 
+def test_containerfile__user_has_its_number_before_the_package_makes_one() -> None:
+    """The package's postinst makes user and group "homa" with any free number if they are not there."""
+    text = (RECIPE / "Containerfile").read_text()
+    install = text.index("apt-get install -y --no-install-recommends /tmp/homad_")
+    for command in ("groupadd --system --gid 990 homa", "useradd --system --uid 990 "):
+        assert command in text and text.index(command) < install
+    assert "|| groupadd" not in text and "|| useradd" not in text
+
+
 def test_configuration__is_right(tree: Path, environment: dict[str, str]) -> None:
     done = subprocess.run(
         [tree / "usr/sbin/homad", "--check-config", "--config", RECIPE / "homad.toml"],

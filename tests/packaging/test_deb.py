@@ -74,6 +74,49 @@ def test_share__file_that_nobody_wants_is_an_error(tmp_path: Path) -> None:
         deb.share(deb.Build(tmp_path, tmp_path, "amd64", "x86_64-linux-gnu", "1"))
 
 
+def test_documents__everybody_may_read_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever umask the tree was made with, and the packages are."""
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    (scripts / "copyright").touch(0o600)
+    monkeypatch.setattr(deb, "SCRIPTS", scripts)
+    old = os.umask(0o077)
+    try:
+        build = deb.Build(tmp_path, tmp_path, "amd64", "x86_64-linux-gnu", "1")
+        deb.add_documents(build, deb.PACKAGES[0], tmp_path / "package")
+    finally:
+        os.umask(old)
+    files = [p for p in (tmp_path / "package").rglob("*") if p.is_file()]
+    assert len(files) == 2 and {p.stat().st_mode & 0o777 for p in files} == {0o644}
+
+
+@pytest.mark.parametrize(("before", "kept"), [("{root} debug\n", 1), ("/elsewhere debug\n", 0),
+                                              ("{root} release\n", 0), (None, 0)])  # fmt: skip
+def test_configure__build_folder_of_another_tree_is_made_anew(
+    before: str | None, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of a tree, as in a container, has the build folder that names the files of the original."""
+    tree, asked = tmp_path / "tree", []
+
+    def setup(*argv: str | Path, **_: object) -> str:
+        asked.append(argv[:2])
+        tree.mkdir()
+        return ""
+
+    monkeypatch.setattr(deb, "run", setup)
+    tree.mkdir()
+    (tree / "build.ninja").touch()
+    if before:
+        (tree / ".configured").write_text(before.format(root=deb.ROOT))
+    build = deb.Build(tmp_path, tree, "amd64", "x86_64-linux-gnu", "1")
+    deb.configure(build, "debug")
+    assert (tree / "build.ninja").exists() == bool(kept)
+    assert asked == [("meson", "setup")] * (not kept)
+    assert (tree / ".configured").read_text() == f"{deb.ROOT} debug\n"
+
+
 @pytest.mark.skipif(not shutil.which("lintian"), reason="lintian is not installed")
 def test_packages__lintian(packages: dict[str, Path]) -> None:
     words = ["--allow-root"] if os.geteuid() == 0 else []

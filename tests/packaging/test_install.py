@@ -250,6 +250,16 @@ def test_unit__systemd_accepts_it(tree: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-600:]
 
 
+def test_page__meson_puts_the_configuration_where_homad_reads_it() -> None:
+    """With a prefix below /usr/local meson's own folder for it is /usr/local/etc."""
+    source = (ROOT / "host/homad/config/options.c").read_text()
+    place = re.search(r'#define DEFAULT_FILE "(/.*)/homa/homad\.toml"', source)
+    command = re.search(
+        r"^ +meson setup .*--prefix=.*$", (ROOT / "docs/packaging.md").read_text(), re.M
+    )
+    assert place and command and f" --sysconfdir={place[1]} " in command[0]
+
+
 def test_unit__names_the_installed_program(tree: Path) -> None:
     text = (tree / "usr/lib/systemd/system/homad.service").read_text()
     assert re.search(r"^ExecStart=/usr/sbin/homad\b", text, re.M)
