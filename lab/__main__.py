@@ -19,7 +19,7 @@ import typer
 from lab.bench.cli import app as bench
 from lab.cluster import cli as cluster
 from lab.console import console
-from lab.errors import LabError, UsageError
+from lab.errors import LabError, UsageError, ending
 from lab.inventory.cli import check
 from lab.output import JSON_HELP, check_output, write_json
 from lab.sim.cli import sim
@@ -281,4 +281,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending(main))

@@ -3,7 +3,8 @@
 
 import sys
 
+from lab.errors import ending
 from tools.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending(main))

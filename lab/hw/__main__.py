@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from lab.errors import LabError
+from lab.errors import LabError, ending
 from lab.hw.blocks import BLOCKS, Block
 
 
@@ -123,4 +123,4 @@ def _instances(blocks: dict[str, Block], widths: list[int]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(ending(main))

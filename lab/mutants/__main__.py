@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from lab.errors import LabError
+from lab.errors import LabError, ending
 from lab.mutants import patches, table
 from lab.mutants.catchers import CATCHERS, Catcher
 from lab.mutants.patches import Mutant
@@ -140,4 +140,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(ending(main))

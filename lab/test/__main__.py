@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from lab.errors import LabError
+from lab.errors import LabError, ending
 from lab.targets import ratchet
 from lab.test import builds, durations, interop, namespaces, needs, pkt, process, suites
 from lab.test.context import Context, Tally
@@ -289,4 +289,4 @@ def _show(tally: Tally, seconds: float, used: float) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(ending(main))

@@ -19,6 +19,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lab.errors import ending
 from lab.test import builds, explore_cover, process
 from lab.test.context import ROOT, Context, Tally
 
@@ -378,4 +379,4 @@ def replay(program: Path, file: Path, svg: Path | None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(ending(main))

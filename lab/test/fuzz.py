@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from lab.errors import ending
 from lab.test import builds, fuzz_kernel, hostile, process, soak, world
 from lab.test.context import ROOT, Context, Tally
 from lab.vm import VmError
@@ -333,4 +334,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(ending(main))

@@ -3,6 +3,7 @@
 
 import sys
 
+from lab.errors import ending
 from lab.vm.cli import main
 
-sys.exit(main(sys.argv[1:]))
+sys.exit(ending(main))

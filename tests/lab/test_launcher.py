@@ -54,6 +54,34 @@ def test_help__lists_what_there_is(arguments: tuple[str, ...]) -> None:
     assert set(COMMANDS) <= set(listed)
 
 
+@pytest.mark.parametrize("command", [("test", "--list"), ("kernel", "status"), ("kernel", "vm", "--help")],
+                         ids=" ".join)  # fmt: skip
+def test_output__nobody_reads_it_or_the_disk_is_full(command: tuple[str, ...]) -> None:
+    """`./homa test --list | head -1` is no fault; a full disk is one, and is said in a line."""
+
+    def run(out: int) -> tuple[int, str]:
+        done = subprocess.run(
+            [ROOT / "homa", *command], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
+            text=True, timeout=120,
+        )  # fmt: skip
+        return done.returncode, done.stderr
+
+    reader, writer = os.pipe()
+    os.close(reader)
+    status, said = run(writer)
+    os.close(writer)
+    assert "Traceback" not in said and "Exception" not in said
+    with open("/dev/full", "wb") as full:
+        status, said = run(full.fileno())
+    assert status != 0 and "No space left on device" in said and "Traceback" not in said
+
+
+def test_output__of_a_terminal_without_our_signs() -> None:
+    """Tables have lines and times signs that ASCII does not have."""
+    done = homa("sim", "figure", "--list", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert done.returncode == 0, done.stderr[-300:]
+
+
 @pytest.mark.parametrize("command", ["nope", "--nope", "dem"])
 def test_unknown_command__one_line_and_status_2(command: str) -> None:
     done = homa(command)
