@@ -31,5 +31,9 @@ int main(int argc, char **argv)
 	putchar('\n');
 	homa_release(h, &msg);
 	homa_close(h);
+	if (fflush(stdout)) {
+		perror("echo_client: standard output");
+		return 1;
+	}
 	return 0;
 }

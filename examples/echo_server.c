@@ -6,19 +6,23 @@
 
 int main(int argc, char **argv)
 {
-	uint16_t port = argc > 1 ? (uint16_t)atoi(argv[1]) : 4000;
+	int port = argc > 1 ? atoi(argv[1]) : 4000;
 	struct homa_message msg;
 	struct homa *h;
 
+	if (port < 1 || port > 32767) {
+		fprintf(stderr, "usage: echo-server [PORT]   (1 to 32767)\n");
+		return 1;
+	}
 	if (homa_open(&h, NULL)) {
 		fprintf(stderr, "echo_server: %s\n", homa_open_error());
 		return 1;
 	}
-	if (homa_bind(h, port)) {
+	if (homa_bind(h, (uint16_t)port)) {
 		fprintf(stderr, "echo_server: %s\n", homa_error(h));
 		return 1;
 	}
-	printf("serving port %u over %s (UDP port %u)\n", port, homa_via(h),
+	printf("serving port %d over %s (UDP port %u)\n", port, homa_via(h),
 	       homa_udp_port(h));
 	fflush(stdout);
 

@@ -68,6 +68,40 @@ def test_examples__short_and_from_the_public_header() -> None:
         assert '#include "' not in text
 
 
+def test_examples__faults_are_errors() -> None:
+    """A port that there is not, and an answer that cannot be printed; README.md shows the same programs."""
+    programs = BUILD / "examples"
+    if not (programs / "echo-server").exists():
+        pytest.skip(f"{programs}/echo-server is not built")
+    env = {"HOMA_VIA": "udp", "HOMA_UDP_PORT": "0"}
+    for port in ("99999", "0", "abc"):
+        done = subprocess.run(
+            [programs / "echo-server", port], capture_output=True, text=True, env=env, timeout=60
+        )
+        assert done.returncode == 1 and done.stderr.startswith("usage: "), port
+    with subprocess.Popen(
+        [programs / "echo-server", "4000"], stdout=subprocess.PIPE, text=True, env=env
+    ) as server:
+        try:
+            assert server.stdout
+            said = re.search(r"UDP port (\d+)", server.stdout.readline())
+            assert said
+            words = [programs / "echo-client", f"127.0.0.1:4000/{said[1]}", "hi"]
+            done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=60)
+            assert (done.returncode, done.stdout) == (0, "hi\n")
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run(
+                    words, stdout=full, stderr=subprocess.PIPE, text=True, env=env, timeout=60
+                )
+            assert done.returncode == 1 and "No space left" in done.stderr
+        finally:
+            server.kill()
+    readme = (ROOT / "README.md").read_text()
+    for name in ("echo_client.c", "echo_server.c"):
+        code = (ROOT / "examples" / name).read_text()
+        assert code[code.index("#include") :] in readme, name
+
+
 def test_core__does_not_load_packet_io() -> None:
     """A program that uses another host must not get libxdp with libhoma."""
     library = BUILD / "lib" / "libhoma.so"
