@@ -27,12 +27,19 @@ class UsageError(LabError):
 
 def ending(main: Callable[[list[str]], int]) -> int:
     """The status of the command `main`: a reader of its output that ends early, as head does, is no
-    fault of ours, and a full disk is said in a line."""
+    fault of ours; a full disk and a folder that is not ours are said in a line."""
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
         return status
     except OSError as error:
+        if error.filename is not None and error.errno in (errno.EACCES, errno.EROFS, errno.ENOSPC):
+            print(
+                f"homa: {error.filename}: {error.strerror}; HOMA_BUILD=DIR names another place"
+                " for what is made",
+                file=sys.stderr,
+            )
+            return 1
         if error.filename is not None or error.errno not in (errno.EPIPE, errno.ENOSPC):
             raise
         # What is still to be written would fail again when Python ends.

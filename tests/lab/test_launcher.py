@@ -76,6 +76,26 @@ def test_output__nobody_reads_it_or_the_disk_is_full(command: tuple[str, ...]) -
     assert status != 0 and "No space left on device" in said and "Traceback" not in said
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, so it needs root")
+@pytest.mark.parametrize("command", ["test", "explore", "fuzz"])
+def test_build_folder__of_another_user_is_said_in_a_line(command: str, tmp_path: Path) -> None:
+    """A checkout that may only be read is used with HOMA_BUILD, and the message says so."""
+    build = tmp_path / "build"
+    for folder in (build, tmp_path / "build-test"):
+        folder.mkdir(mode=0o755)
+    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+        folder.chmod(0o755)
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3",
+         "-m", {"test": "lab.test"}.get(command, f"lab.test.{command}"),
+         *(["--list"] if command == "test" else ["--seconds", "1"])],
+        cwd="/", env={**os.environ, "PYTHONPATH": str(ROOT), "HOMA_BUILD": str(build)},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr[-500:]
+    assert "HOMA_BUILD=DIR" in done.stderr
+
+
 def test_output__of_a_terminal_without_our_signs() -> None:
     """Tables have lines and times signs that ASCII does not have."""
     done = homa("sim", "figure", "--list", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
