@@ -136,10 +136,9 @@ module homa_registers
     rss_tick <= !rst && !tick_begins && tick_left == 1;
   end
 
-  // ---- the indirection table: a copy, for those who read it ----
+  // ---- the indirection table ----
 
-  logic [QUEUE_BITS-1:0] entries[RSS_TABLE_ENTRIES];
-  logic [QUEUE_BITS-1:0] entry, kept_entry, fill_queue;
+  logic [QUEUE_BITS-1:0] fill_queue;
   logic [7:0] fill_at;
 
   always_ff @(posedge clk) begin
@@ -156,17 +155,68 @@ module homa_registers
     end
     rss_set_at <= filling ? fill_at : write_at[9:2];
     rss_set_queue <= filling ? fill_queue : write_data[QUEUE_BITS-1:0];
-    if (rss_set) entries[rss_set_at] <= rss_set_queue;
-    entry <= entries[read_at[9:2]];
-    kept_entry <= entry;
   end
 
-  // ---- reads: in the second cycle the counter and the table's entry are there ----
+  // ---- what was written, for those who read it ----
+
+  // One block RAM with a word for each address, and beside it whether there is a register. The second
+  // half is only read: it has what the registers of the first 128 bytes say until they are written,
+  // so nothing has to be restored after a reset.
+  localparam int SECOND = 512;
+  localparam logic [31:0] WRITABLE =
+      32'd1 << CONTROL_AT[6:2] | 32'd1 << LRO_LIMIT_AT[6:2] | 32'd1 << LRO_PATIENCE_AT[6:2] |
+      32'd1 << RSS_TICK_AT[6:2] | 32'd1 << PACE_LIMIT_AT[6:2] | 32'd1 << PACE_RATE_AT[6:2] |
+      32'd1 << PACE_EXTRA_AT[6:2] | 32'd1 << TIME_STEP_AT[6:2];
+  (* ram_style = "block" *) logic [32:0] words[2*SECOND];
+  logic [32:0] word, said;                 // said: a cycle later, for a memory tells late
+  logic [31:0] written;                    // which of these were, since the reset
+  wire own = read_at[11:7] == 0;
+  wire first_word = own && !written[read_at[6:2]];
+
+  initial begin
+    for (int i = 0; i < 2 * SECOND; i++) words[i] = {i >= SECOND / 2 && i < SECOND, 32'd0};
+    words[SECOND+32'(ID_AT[6:2])] = {1'b1, MAP_ID};
+    words[SECOND+32'(VERSION_AT[6:2])] = {1'b1, MAP_VERSION};
+    words[SECOND+32'(WIDTH_AT[6:2])] = {1'b1, 32'(WIDTH)};
+    words[SECOND+32'(QUEUES_AT[6:2])] = {1'b1, 32'(QUEUES)};
+    words[SECOND+32'(COUNTERS_AT[6:2])] = {1'b1, 32'(COUNT)};
+    words[SECOND+32'(PAGES_AT[6:2])] = {1'b1, 32'(1 << PAGES_BITS)};
+    words[SECOND+32'(CONTROL_AT[6:2])] = {1'b1, CONTROL_RESET};
+    words[SECOND+32'(LRO_LIMIT_AT[6:2])] = {1'b1, LRO_LIMIT_RESET};
+    words[SECOND+32'(LRO_PATIENCE_AT[6:2])] = {1'b1, LRO_PATIENCE_RESET};
+    words[SECOND+32'(RSS_TICK_AT[6:2])] = {1'b1, RSS_TICK_RESET};
+    words[SECOND+32'(PACE_LIMIT_AT[6:2])] = {1'b1, PACE_LIMIT_RESET};
+    words[SECOND+32'(PACE_RATE_AT[6:2])] = {1'b1, PACE_RATE_RESET};
+    words[SECOND+32'(PACE_EXTRA_AT[6:2])] = {1'b1, PACE_EXTRA_RESET};
+    words[SECOND+32'(TIME_STEP_AT[6:2])] = {1'b1, TIME_STEP_RESET};
+    // What changes by itself is added to this.
+    words[SECOND+32'(PACE_IN_PORT_AT[6:2])] = {1'b1, 32'd0};
+    words[SECOND+32'(TIME_LOW_AT[6:2])] = {1'b1, 32'd0};
+    words[SECOND+32'(TIME_HIGH_AT[6:2])] = {1'b1, 32'd0};
+  end
+
+  wire put = filling || (write && write_ok);
+  wire [8:0] put_at = filling ? {RSS_TABLE_AT[10], fill_at} : write_at[10:2];
+  wire [32:0] put_word = {1'b1, write_data[31:QUEUE_BITS],
+                          filling ? fill_queue : write_data[QUEUE_BITS-1:0]};
+
+  always_ff @(posedge clk) begin
+    if (put) words[{1'b0, put_at}] <= put_word;
+    word <= words[{first_word, read_at[10:2]}];
+    said <= word;
+    // Of the table's entries only these bits were written.
+    if (read_at[10]) said[31:QUEUE_BITS] <= 0;
+    for (int i = 0; i < 32; i++)
+      if (rst) written[i] <= 0;
+      else if (WRITABLE[i] && write && write_ok && write_at[11:2] == 10'(i)) written[i] <= 1;
+  end
+
+  // ---- reads: in the second cycle the counter and that word are there ----
 
   // What is said is kept then, and chosen in the third: the counter comes late in its cycle.
   logic [2:0] on_the_way;
-  logic [31:0] fixed, low, high;           // fixed: what has an address of its own
-  logic fixed_ok, is_counter, is_entry, high_ok;
+  logic [31:0] moving, low, high;          // moving: what changes by itself
+  logic is_counter, high_ok;
   logic [15:0] time_high;
   logic [11:0] high_at;    // whose high word is kept
   logic high_kept;
@@ -181,44 +231,16 @@ module homa_registers
     if (on_the_way[1] && !read_at[2]) high <= count_value[63:32];
     high_ok <= high_kept && high_at == read_at;
     is_counter <= counter;
-    is_entry <= read_at[11:10] == RSS_TABLE_AT[11:10];
-    fixed_ok <= 1;
     case (read_at)
-      ID_AT: fixed <= MAP_ID;
-      VERSION_AT: fixed <= MAP_VERSION;
-      WIDTH_AT: fixed <= WIDTH;
-      QUEUES_AT: fixed <= QUEUES;
-      COUNTERS_AT: fixed <= COUNT;
-      PAGES_AT: fixed <= 1 << PAGES_BITS;
-      CONTROL_AT: fixed <= 32'(control);
-      LRO_LIMIT_AT: fixed <= {16'd0, lro_limit};
-      LRO_PATIENCE_AT: fixed <= {16'd0, lro_patience};
-      RSS_TICK_AT: fixed <= tick_cycles;
-      PACE_LIMIT_AT: fixed <= {15'd0, pace_limit};
-      PACE_RATE_AT: fixed <= {8'd0, pace_rate};
-      PACE_EXTRA_AT: fixed <= {24'd0, pace_extra};
-      PACE_IN_PORT_AT: fixed <= in_port;
-      TIME_STEP_AT: fixed <= time_step;
-      TIME_LOW_AT: fixed <= now[31:0];
-      TIME_HIGH_AT: fixed <= {16'd0, time_high};
-      default: begin
-        fixed <= 0;
-        fixed_ok <= 0;
-      end
+      PACE_IN_PORT_AT: moving <= in_port;
+      TIME_LOW_AT: moving <= now[31:0];
+      TIME_HIGH_AT: moving <= {16'd0, time_high};
+      default: moving <= 0;
     endcase
   end
 
-  always_comb begin
-    read_data = fixed;
-    read_ok = fixed_ok;
-    if (is_counter) begin
-      read_data = read_at[2] ? high : low;
-      read_ok = !read_at[2] || high_ok;
-    end else if (is_entry) begin
-      read_data = 32'(kept_entry);
-      read_ok = 1;
-    end
-  end
+  assign read_data = !is_counter ? said[31:0] | moving : read_at[2] ? high : low;
+  assign read_ok = !is_counter ? said[32] && !read_at[11] : !read_at[2] || high_ok;
 
   assign read_done = on_the_way[2];
 
