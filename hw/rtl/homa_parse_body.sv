@@ -111,8 +111,8 @@ module homa_parse_body
       c_dport <= in_dport;
       c_at <= in_at;
       c_bytes <= in_udp ? {1'b0, in_udp_length} - UDP_HDR : in_left;
-      c_payload <= (in_udp ? {1'b0, in_udp_length} : in_left) -
-                   (in_udp ? UDP_HDR + DATA_HDR[16:0] : DATA_HDR[16:0]);
+      c_payload <= (in_udp ? -(UDP_HDR + DATA_HDR[16:0]) : -DATA_HDR[16:0]) +
+                   (in_udp ? {1'b0, in_udp_length} : in_left);
       c_no_sum <= in_no_sum;
       c_emit <= emit;
       c_sent <= emit || sent_before;

@@ -81,7 +81,9 @@ module homa_parse_l3
   // when there is one.
   wire vlan_now = at[TYPE_BEAT] ? half(in_data, TYPE_AT % HALVES) == 16'h8100 : s_vlan && !first;
   wire [16:0] bytes_before = first ? 17'd0 : s_bytes;
-  wire [16:0] bytes_now = bytes_before + 17'(count(in_keep));
+  // Beyond the longest packet and the headers before it the exact number is of no use; it must not
+  // become small again.
+  wire [COUNT_BITS-1:0] bytes_more = bytes_before[16] && bytes_before[7] ? '0 : count(in_keep);
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -103,9 +105,7 @@ module homa_parse_l3
       s_last <= in_last;
       s_first <= first;
       s_beat <= beat;
-      // Beyond the longest packet and the headers before it the exact number is of no use; it must
-      // not become small again.
-      s_bytes <= bytes_before[16] && bytes_before[7] ? bytes_before : bytes_now;
+      s_bytes <= 17'(bytes_more) + bytes_before;
       s_vlan <= vlan_now;
       for (int i = 0; i < 2; i++) begin
         s_past4[i] <= at[(TYPE_AT+1+2*i+9)/HALVES] || (s_past4[i] && !first);
@@ -135,7 +135,11 @@ module homa_parse_l3
         here = at[TYPE_BEAT];
         value = vlan_now ? with_tag : without;
       end
-    wire keeps = adv && in_valid && here;
+    // In beats of four halfwords IPv4's source address passes a beat before that of IPv6 ends, in
+    // the same lanes. So one place has both, which IPv6 writes twice.
+    localparam bit AGAIN = HALVES == 4 && (i == 10 || i == 11);
+    wire sooner = s_vlan ? at[(TAGGED-4)/HALVES] : at[(PLAIN-4)/HALVES];
+    wire keeps = adv && in_valid && (AGAIN ? sooner || (here && s_v6) : here);
     if (i < 0) begin : the_type
       always_ff @(posedge clk)
         if (keeps) begin
@@ -200,7 +204,8 @@ module homa_parse_l3
       q_l3.tos <= s_v6 ? s_ip[11:4] : s_ip[7:0];
       q_l3.src <= s_v6 ? {s_ip[64+:16], s_ip[80+:16], s_ip[96+:16], s_ip[112+:16],
                         s_ip[128+:16], s_ip[144+:16], s_ip[160+:16], s_ip[176+:16]}
-                     : {96'd0, s_ip[96+:16], s_ip[112+:16]};
+                     : {96'd0, HALVES == 4 ? {s_ip[160+:16], s_ip[176+:16]}
+                                           : {s_ip[96+:16], s_ip[112+:16]}};
       q_l3.dst <= s_v6 ? {s_ip[192+:16], s_ip[208+:16], s_ip[224+:16], s_ip[240+:16],
                         s_ip[256+:16], s_ip[272+:16], s_ip[288+:16], s_ip[304+:16]}
                      : {96'd0, s_ip[128+:16], s_ip[144+:16]};
