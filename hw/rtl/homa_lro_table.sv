@@ -80,14 +80,17 @@ module homa_lro_table
   // at once more when their unit is closed.
   localparam logic [2:0] READ = 4;
 
+  // What a frame that may join a unit is compared with, and what else is said of a unit's first
+  // frame. Both are written when the unit begins and change no more.
   typedef struct packed {
-    logic [PIECE_BITS:0] pieces;
     logic [PAGES_BITS-1:0] page;
+    logic [13:0] seg;
+  } unit_t;
+  typedef struct packed {
     logic [13:0] bytes;
     logic bad;
     logic [7:0] at;
-    logic [13:0] seg;
-  } unit_t;
+  } rest_t;
 
   logic [2:0] state;
   logic [1:0] slot_state[SLOTS];
@@ -95,6 +98,8 @@ module homa_lro_table
   logic [15:0] slot_digest[SLOTS];
   logic [15:0] slot_since[SLOTS];
   unit_t units[SLOTS];
+  rest_t rests[SLOTS];
+  logic [PIECE_BITS:0] counts[SLOTS];     // packets of the unit
   logic [16:0] fills[SLOTS];              // bytes of the unit
   logic [PIECE-1:0] pieces[SLOTS*PIECES];
 
@@ -152,6 +157,7 @@ module homa_lro_table
 
   unit_t unit;
   wire unit_t found_unit = units[found];
+  logic [PIECE_BITS:0] count;
   logic [16:0] fill;
   logic same;                             // what was compared of its key is that of the unit's
   wire merges = on && f_info.merges && !f_info.bad;
@@ -164,7 +170,7 @@ module homa_lro_table
   logic [3:0] why;
   logic joins, all_same;                  // in ACT: it fits and is alike; it is alike
   wire append = state == ACT && joins;
-  wire [PIECE_BITS:0] number = unit.pieces + 1'b1;
+  wire [PIECE_BITS:0] number = count + 1'b1;
   logic ends;                             // the unit with it takes no more
   wire push_out = state == ACT && mine && !append;              // the unit goes before the frame
   logic [OVERTAKE_BITS:0] overtaken;                            // frames before a closed unit
@@ -302,6 +308,7 @@ module homa_lro_table
       waits <= any_alike;
       own <= found;
       unit <= found_unit;
+      count <= counts[found];
       fill <= fills[found];
       space <= {2'b00, limit} - {3'd0, more};
       begun <= {9'd0, f_info.at} + 17'd56 + {3'd0, f_info.length};
@@ -321,24 +328,15 @@ module homa_lro_table
   end
 
   wire [SLOT_BITS-1:0] write_slot = enter ? free : own;
-  wire [PIECE_BITS-1:0] write_piece = enter ? '0 : unit.pieces[PIECE_BITS-1:0];
-  unit_t write_unit;
-  always_comb begin
-    write_unit = unit;
-    write_unit.pieces = number;
-    if (enter) begin
-      write_unit.pieces = 1;
-      write_unit.page = f_page;
-      write_unit.bytes = f_info.bytes;
-      write_unit.bad = f_info.bad;
-      write_unit.at = f_info.at;
-      write_unit.seg = f_info.length;
-    end
-  end
+  wire [PIECE_BITS-1:0] write_piece = enter ? '0 : count[PIECE_BITS-1:0];
 
   always_ff @(posedge clk) begin
+    if (enter) begin
+      units[free] <= {f_page, f_info.length};
+      rests[free] <= {f_info.bytes, f_info.bad, f_info.at};
+    end
     if (enter || append) begin
-      units[write_slot] <= write_unit;
+      counts[write_slot] <= enter ? (PIECE_BITS + 1)'(1) : number;
       fills[write_slot] <= enter ? begun : grown;
       pieces[{write_slot, write_piece}] <= {f_page, f_info.offset, f_info.length};
     end
@@ -356,6 +354,7 @@ module homa_lro_table
   wire [FAST-1:0] fast_head = fasts[fast_out[FAST_BITS-1:0]];
   wire [SLOT_BITS-1:0] closed_head = closed[closed_out[SLOT_BITS-1:0]];
   wire unit_t closed_unit = units[closed_head];
+  wire rest_t closed_rest = rests[closed_head];
   wire load = (!u_valid || u_ready) && (any_fast || any_closed);
 
   always_ff @(posedge clk) begin
@@ -366,12 +365,12 @@ module homa_lro_table
         u_pieces <= 0;
         {u_page, u_bytes, u_bad} <= fast_head;
       end else begin
-        u_pieces <= closed_unit.pieces;
+        u_pieces <= counts[closed_head];
         u_page <= closed_unit.page;
-        u_bytes <= closed_unit.bytes;
-        u_bad <= closed_unit.bad;
+        u_bytes <= closed_rest.bytes;
+        u_bad <= closed_rest.bad;
       end
-      u_at <= closed_unit.at;
+      u_at <= closed_rest.at;
       u_seg <= closed_unit.seg;
     end
     if (rst) begin
