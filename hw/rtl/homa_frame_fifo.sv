@@ -70,7 +70,7 @@ module homa_frame_fifo #(
   wire next_first_ahead = next_ahead == 2 || (next_ahead == 1 && !next_head);
 
   for (genvar i = 0; i < SLICES; i++) begin : slice
-    logic [SLICE-1:0] memory[1 << DEPTH_BITS];
+    (* ram_style = "block" *) logic [SLICE-1:0] memory[1 << DEPTH_BITS];
     always_ff @(posedge clk) begin
       if (push) memory[write_at[DEPTH_BITS-1:0]] <= entry[SLICE*i+:SLICE];
       if (pop) head[SLICE*i+:SLICE] <= memory[read_at[DEPTH_BITS-1:0]];

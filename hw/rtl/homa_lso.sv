@@ -41,8 +41,12 @@ module homa_lso
     output logic [15:0] c_packets
 );
   localparam int BYTES = WIDTH / 8;
-  // Two packets of 9,216 bytes.
-  localparam int DEPTH_BITS = $clog2(2 * 9216 / BYTES);
+  // The longest packet, of 9,216 bytes, and what may be under way. So when the FIFO is full, a packet
+  // in it has ended, and leaves. Fewer beats than these need as many block RAMs.
+  localparam int ROOM = 8;
+  localparam int FEWEST_BITS = 9;
+  localparam int LONG_BITS = $clog2(9216 / BYTES + ROOM);
+  localparam int DEPTH_BITS = LONG_BITS > FEWEST_BITS ? LONG_BITS : FEWEST_BITS;
 
   // ---- what was said of the frames that are in the parser and behind it ----
 
@@ -146,7 +150,7 @@ module homa_lso
   // s_ready is not asked: what comes was let in by s_room. That is two cycles behind, and a beat
   // that it lets in comes three cycles later, so there are six at most for which it must hold.
   /* verilator lint_off PINCONNECTEMPTY */
-  homa_frame_fifo #(.WIDTH(WIDTH), .DEPTH_BITS(DEPTH_BITS), .ROOM(8), .ASKED(0)) fifo (
+  homa_frame_fifo #(.WIDTH(WIDTH), .DEPTH_BITS(DEPTH_BITS), .ROOM(ROOM), .ASKED(0)) fifo (
       .clk, .rst,
       .s_room(f_room), .s_valid(g_valid), .s_ready(), .s_data(g_data), .s_keep(g_keep),
       .s_last(g_last),
