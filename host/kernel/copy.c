@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Payload from a packet's buffer to the application's memory. The bytes of short packets are
- * in the buffer's linear part, those of others mostly in pages, which are copied from
- * without what is asked of the general way for each packet.
+ * Between the kernel and the application's memory. Payload: the bytes of short packets are in the
+ * buffer's linear part, those of others mostly in pages, which are copied from without what is
+ * asked of the general way for each packet. And the arguments of calls, which are read and written
+ * word by word: a function that copies any number of bytes takes longer for so few.
  */
 #include <linux/instrumented.h>
 #include <linux/uaccess.h>
@@ -99,4 +100,61 @@ HOMAK_HOT int homak_copy_long(struct sk_buff *skb, u32 at, void __user *to, u32 
 	if (at + n <= skb_headlen(skb))
 		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
 	return homak_copy_paged(skb, at, to, n);
+}
+
+/* ---- arguments ---- */
+
+HOMAK_HOT int homak_args_read_send(const struct homa_sendmsg_args __user *from,
+				   struct homa_sendmsg_args *args)
+{
+	if (!user_read_access_begin(from, sizeof(*from)))
+		return -EFAULT;
+	unsafe_get_user(args->id, &from->id, fault);
+	unsafe_get_user(args->completion_cookie, &from->completion_cookie, fault);
+	unsafe_get_user(args->flags, &from->flags, fault);
+	unsafe_get_user(args->reserved, &from->reserved, fault);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+HOMAK_HOT int homak_args_read(const struct homa_recvmsg_args __user *from,
+			      struct homa_recvmsg_args *args)
+{
+	/* Pointers, for in between nothing may be called, also not what checks indices. */
+	const u32 __user *offsets = from->bpage_offsets;
+	u32 *to = args->bpage_offsets;
+	u32 i, num;
+
+	if (!user_read_access_begin(from, sizeof(*from)))
+		return -EFAULT;
+	unsafe_get_user(args->id, &from->id, fault);
+	unsafe_get_user(num, &from->num_bpages, fault);
+	unsafe_get_user(args->reserved, &from->reserved, fault);
+	args->num_bpages = num;
+	for (i = 0; i < num && i < HOMA_MAX_BPAGES; i++)
+		unsafe_get_user(to[i], offsets + i, fault);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+HOMAK_HOT int homak_args_write_whole(const struct homak_whole_cb *cb,
+				     struct homa_recvmsg_args __user *to)
+{
+	if (!user_write_access_begin(to, sizeof(*to)))
+		return -EFAULT;
+	unsafe_put_user(cb->id, &to->id, fault);
+	unsafe_put_user(homak_whole_cookie(cb), &to->completion_cookie, fault);
+	unsafe_put_user(1, &to->num_bpages, fault);
+	unsafe_put_user(cb->page, &to->bpage_offsets[0], fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
 }

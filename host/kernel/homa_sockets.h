@@ -138,6 +138,18 @@ HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to,
  *  pages and not in the linear part. */
 HOMAK_HOT int homak_copy_long(struct sk_buff *skb, u32 at, void __user *to,
 			      u32 n);
+/** homak_args_read_send() - reads the arguments of sendmsg(); 0 or -EFAULT. */
+HOMAK_HOT int homak_args_read_send(const struct homa_sendmsg_args __user *from,
+				   struct homa_sendmsg_args *args);
+/** homak_args_read() - reads those of recvmsg() but for the cookie, which it only writes; of
+ *  bpage_offsets the entries that the caller gives back. Of too many, which
+ *  homak_receipt_check() refuses, it reads as many as there is room for. 0 or -EFAULT. */
+HOMAK_HOT int homak_args_read(const struct homa_recvmsg_args __user *from,
+			      struct homa_recvmsg_args *args);
+/** homak_args_write_whole() - writes what recvmsg() says of a message that came whole; 0 or
+ *  -EFAULT. @to->reserved is 0 already. */
+HOMAK_HOT int homak_args_write_whole(const struct homak_whole_cb *cb,
+				     struct homa_recvmsg_args __user *to);
 /** homak_receipt_check() - checks what the caller wrote into @r->args; 0, -EINVAL or -EFAULT. */
 HOMAK_HOT int homak_receipt_check(struct homak_sock *hsk,
 				  const struct homak_receipt *r);
@@ -159,12 +171,18 @@ HOMAK_HOT void homak_whole_read(struct homak_sock *hsk, struct homak_receipt *r)
 /** homak_whole_name() - does what homak_name_put() says, for the peer of such a message. */
 HOMAK_HOT int homak_whole_name(const struct homak_sock *hsk,
 			       const struct homak_whole_cb *cb, void *to);
+/** homak_whole_cookie() - returns the cookie that recvmsg() says with such a message. */
+static __always_inline u64 homak_whole_cookie(const struct homak_whole_cb *cb)
+{
+	return cb->id & 1 ? 0 : cb->cookie;
+}
+
 /** homak_whole_args() - writes to @args what recvmsg() says of such a message. */
 static __always_inline void homak_whole_args(const struct homak_whole_cb *cb,
 					     struct homa_recvmsg_args *args)
 {
 	args->id = cb->id;
-	args->completion_cookie = cb->id & 1 ? 0 : cb->cookie;
+	args->completion_cookie = homak_whole_cookie(cb);
 	args->num_bpages = 1;
 	args->bpage_offsets[0] = cb->page;
 }

@@ -381,9 +381,7 @@ static int homak_receipt_args(struct homak_sock *hsk, const struct msghdr *msg,
 		return homak_error_text(
 			hsk, -EINVAL,
 			"recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
-	if (copy_from_user(&r->args, msg->msg_control_user, sizeof(r->args)))
-		return -EFAULT;
-	return 0;
+	return homak_args_read(msg->msg_control_user, &r->args);
 }
 
 int homak_receipt_check(struct homak_sock *hsk, const struct homak_receipt *r)
@@ -464,14 +462,15 @@ static int homak_receipt_none(struct msghdr *msg, struct homak_receipt *r, int r
 		rc = -EINTR;
 	r->args.id = 0;
 	r->args.completion_cookie = 0;
-	if (copy_to_user(msg->msg_control_user, &r->args, sizeof(r->args)))
+	if (copy_to_user(msg->msg_control_user, &r->args,
+			 offsetof(struct homa_recvmsg_args, bpage_offsets)))
 		return -EFAULT;
 	return rc;
 }
 
 /* Writes what recvmsg() says of a message or a failure: @r->args. */
-static HOMAK_HOT int homak_receipt_say(const struct msghdr *msg,
-				       const struct homak_receipt *r)
+static int homak_receipt_say(const struct msghdr *msg,
+			     const struct homak_receipt *r)
 {
 	/* The places of pages that are not there stay what they were. */
 	size_t size = offsetof(struct homa_recvmsg_args, bpage_offsets) +
@@ -544,9 +543,8 @@ static HOMAK_HOT int homak_whole_end(struct homak_sock *hsk, struct msghdr *msg,
 
 	if (trace_homa_rpc_take_enabled() || unlikely(homak_whole_copy(hsk, r)))
 		return homak_whole_end_slow(hsk, msg, r);
-	homak_whole_args(cb, &r->args);
 	/* It may be that this cannot be written, and then all is taken back. */
-	if (unlikely(homak_receipt_say(msg, r)))
+	if (unlikely(homak_args_write_whole(cb, msg->msg_control_user)))
 		return homak_whole_end_slow(hsk, msg, r);
 	if (msg->msg_name)
 		msg->msg_namelen = homak_whole_name(hsk, cb, msg->msg_name);

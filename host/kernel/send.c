@@ -52,9 +52,7 @@ int homak_send_args(struct homak_sock *hsk, const struct msghdr *msg,
 		return homak_error_text(
 			hsk, -EINVAL,
 			"sendmsg: msg_control is not a struct homa_sendmsg_args with msg_controllen 0");
-	if (copy_from_user(&s->args, msg->msg_control_user, sizeof(s->args)))
-		return -EFAULT;
-	return 0;
+	return homak_args_read_send(msg->msg_control_user, &s->args);
 }
 
 static HOMAK_HOT int homak_send_check(struct homak_sock *hsk, size_t len,
