@@ -41,7 +41,7 @@ static unsigned int homak_disguise_take(struct sk_buff *skb, struct net *net,
 {
 	__skb_pull(skb, at);
 	skb_reset_transport_header(skb);
-	homak_rx_skb(homak_net(net), skb, HOMAK_DISGUISE_TCP);
+	homak_rx_skb(homak_net(net), skb, HOMAK_DISGUISE_TCP, false);
 	return NF_STOLEN;
 }
 

@@ -30,7 +30,7 @@ static int homak_udp_rcv(struct sock *sk, struct sk_buff *skb)
 		return 0;
 	}
 	__skb_pull(skb, sizeof(*udp));
-	homak_rx_skb(homak_net(sock_net(sk)), skb, port);
+	homak_rx_skb(homak_net(sock_net(sk)), skb, port, false);
 	return 0;
 }
 

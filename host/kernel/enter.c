@@ -133,25 +133,36 @@ static HOMAK_HOT void homak_reap(struct homak_cpu *cpu)
 
 /* ---- in and out ---- */
 
-HOMAK_HOT struct homak_cpu *homak_enter_here(struct homak_net *hnet)
+HOMAK_HOT struct homak_cpu *homak_enter_inside(struct homak_net *hnet)
 {
 	struct homak_cpu *cpu;
 
 	if (unlikely(!homak_net_engine(hnet)))
 		return NULL;
-	homak_own_bh();
+	homak_own();
 	cpu = this_cpu_ptr(hnet->cpus);
 	/* This CPU is inside already: IP has given back at once what we sent (tc's mirred
 	 * can). */
 	if (unlikely(READ_ONCE(hnet->paused) || cpu->in)) {
 		homak_host_count(cpu, HOMAK_H_host_paused, 1);
-		homak_disown_bh();
+		homak_disown();
 		return NULL;
 	}
 	cpu->in = true;
 	cpu->ctx.now = ktime_get_ns();
 	if (unlikely(!homak_stocked(&cpu->ctx)))
 		homak_refill(cpu);
+	return cpu;
+}
+
+HOMAK_HOT struct homak_cpu *homak_enter_here(struct homak_net *hnet)
+{
+	struct homak_cpu *cpu;
+
+	local_bh_disable();
+	cpu = homak_enter_inside(hnet);
+	if (unlikely(!cpu))
+		local_bh_enable();
 	return cpu;
 }
 
@@ -242,14 +253,20 @@ static noinline void homak_timer_want(struct homak_net *hnet)
 		      HRTIMER_MODE_ABS_SOFT);
 }
 
-void homak_leave(struct homak_cpu *cpu)
+HOMAK_HOT void homak_leave_inside(struct homak_cpu *cpu)
 {
 	if (homak_left(&cpu->ctx))
 		homak_work_off(cpu);
 	if (unlikely(READ_ONCE(cpu->hnet->timer_rests)))
 		homak_timer_want(cpu->hnet);
 	cpu->in = false;
-	homak_disown_bh();
+	homak_disown();
+}
+
+void homak_leave(struct homak_cpu *cpu)
+{
+	homak_leave_inside(cpu);
+	local_bh_enable();
 }
 
 /* ---- set-up ---- */

@@ -293,11 +293,16 @@ static inline struct homa_engine *homak_net_engine(const struct homak_net *hnet)
 struct homak_cpu *homak_enter(struct homak_net *hnet);
 /** homak_enter_here() - does the same, inlined in what calls it: for each message and packet. */
 HOMAK_HOT struct homak_cpu *homak_enter_here(struct homak_net *hnet);
+/** homak_enter_inside() - does the same where bottom halves are off, and they stay off; until
+ *  homak_leave_inside(). */
+HOMAK_HOT struct homak_cpu *homak_enter_inside(struct homak_net *hnet);
 /** homak_refill() - gives the context new spare memory, for more packets. */
 void homak_refill(struct homak_cpu *cpu);
 /** homak_leave() - works off events, packets to send and objects to free, and turns bottom
  *  halves on. */
 void homak_leave(struct homak_cpu *cpu);
+/** homak_leave_inside() - does the same, but for the bottom halves. */
+HOMAK_HOT void homak_leave_inside(struct homak_cpu *cpu);
 /** homak_enter_wait() - does the same as homak_enter(), but sleeps while the namespace is
  *  paused. */
 HOMAK_HOT struct homak_cpu *homak_enter_wait(struct homak_net *hnet);
@@ -462,9 +467,11 @@ void homak_routes_flush(struct homak_net *hnet);
 int homak_rx_init(void);
 void homak_rx_exit(void);
 /** homak_rx_skb() - is given a Homa packet, or several in GRO's frag_list, whose IP header is
- *  pulled: skb->data is at the Homa header. @encap is as in homa_addr. It consumes @skb.
- *  Bottom halves are off. */
-void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap);
+ *  pulled: skb->data is at the Homa header. @encap is as in homa_addr. @looked_up says that
+ *  routing was asked about this very buffer, so that a flow can be learned from the answer. It
+ *  consumes @skb. */
+void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
+		  bool looked_up);
 /** homak_encap_set() - begins or ends to take packets in UDP and in TCP disguise; may sleep. */
 int homak_encap_set(struct homak_net *hnet, bool udp, bool tcp);
 /** homak_prerouting_set() - turns the early path (see prerouting.c) on or off; may sleep. It is on

@@ -32,9 +32,8 @@ static inline struct sk_buff *homak_gso_segment(struct sk_buff *skb,
 }
 #endif
 
-/** homak_rx_routed() - does the same as homak_rx_skb(). @hdev is the struct of its device if
- *  that is known, else NULL. @looked_up says that routing was asked about this very buffer, so
- *  that a flow can be learned from the answer. */
+/** homak_rx_routed() - does the same as homak_rx_skb(), where bottom halves are off. @hdev is the
+ *  struct of its device if that is known, else NULL. */
 void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 		     struct homak_dev *hdev, bool looked_up);
 

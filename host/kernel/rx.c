@@ -507,7 +507,7 @@ homak_rx_enter(struct homak_net *hnet, struct net_device *dev,
 	       struct homak_dev **hdev, const struct homak_ends *ends,
 	       struct sk_buff *skb, struct sk_buff *more)
 {
-	struct homak_cpu *cpu = homak_enter_here(hnet);
+	struct homak_cpu *cpu = homak_enter_inside(hnet);
 
 	if (unlikely(!cpu)) {
 		homak_rx_nobody(hnet, skb, more);
@@ -516,7 +516,7 @@ homak_rx_enter(struct homak_net *hnet, struct net_device *dev,
 	if (!*hdev)
 		*hdev = homak_dev_get(hnet, dev);
 	if (unlikely(!*hdev)) {
-		homak_leave(cpu);
+		homak_leave_inside(cpu);
 		homak_rx_drop_list(skb, SKB_DROP_REASON_DEV_READY);
 		homak_rx_drop_list(more, SKB_DROP_REASON_DEV_READY);
 		return NULL;
@@ -554,7 +554,7 @@ static noinline void homak_rx_several(struct homak_net *hnet,
 		if (unlikely(!cpu))
 			break;
 		homak_rx_turn(&in, cpu, hdev);
-		homak_leave(cpu);
+		homak_leave_inside(cpu);
 	} while (in.skb || in.more);
 	if (unlikely(in.refused))
 		homak_rx_refuse(in.refused);
@@ -584,14 +584,9 @@ void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 	if (unlikely(!cpu))
 		return;
 	refused = homak_rx_single(cpu, hdev, skb, &ends, looked_up);
-	homak_leave(cpu);
+	homak_leave_inside(cpu);
 	if (unlikely(refused)) {
 		skb_mark_not_on_list(skb);
 		homak_rx_refuse(skb);
 	}
-}
-
-void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap)
-{
-	homak_rx_routed(hnet, skb, encap, NULL, false);
 }

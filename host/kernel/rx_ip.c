@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Where IP hands over packets of our protocol, of IPv4 and of IPv6.
+ * Where IP hands over packets of our protocol, of IPv4 and of IPv6. It has bottom halves turned
+ * off, but does not promise that.
  */
 #include <net/protocol.h>
 
 #include "homa_receive.h"
 
+void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
+		  bool looked_up)
+{
+	local_bh_disable();
+	homak_rx_routed(hnet, skb, encap, NULL, looked_up);
+	local_bh_enable();
+}
+
 static int homak_rx_ip(struct sk_buff *skb)
 {
 	struct homak_net *hnet = homak_net(dev_net(skb->dev));
 
-	homak_rx_routed(hnet, skb, 0, NULL, READ_ONCE(hnet->flows));
+	homak_rx_skb(hnet, skb, 0, READ_ONCE(hnet->flows));
 	return 0;
 }
 
