@@ -279,7 +279,7 @@ HOMAK_HOT struct homak_dev *homak_dev_out(struct homak_cpu *cpu,
 		hdev = ERR_CAST(dst);
 	} else {
 		hdev = homak_dev_get(cpu->hnet, dst->dev);
-		*mtu = dst_mtu(dst);
+		*mtu = homak_route_mtu(route, dst);
 		if (likely(homak_route_v4(route)))
 			ipv6_addr_set_v4mapped(route->v4.saddr, local);
 		else

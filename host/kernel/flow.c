@@ -2,10 +2,10 @@
 /*
  * The table of flows: for packets between two addresses on a device, the input route that
  * the last of them had, and the struct of the device. The route is used as long as routing
- * says that it holds (dst_check()). A change of addresses or routes ends it, and the next packet
- * is looked up and judged (reverse path filter) anew. So does a change of IPv4's rules; that
- * IPv6 says so when nothing but a rule has changed was not tested. prerouting.c says what flows
- * are for.
+ * says that it holds (dst_check(), homa_dst.h). A change of addresses or routes ends it, and the
+ * next packet is looked up and judged (reverse path filter) anew. So does a change of IPv4's rules;
+ * that IPv6 says so when nothing but a rule has changed was not tested. prerouting.c says what
+ * flows are for.
  *
  * Each CPU has its own table, used with bottom halves off. A route found here is borrowed for
  * the RCU read side that the packet's whole way in runs in. A flow has one place where it can

@@ -48,6 +48,9 @@ struct homak_route {
 	u32 cookie;
 	/* Length of the IP header below, in bytes. */
 	u16 ip_len;
+	/* The MTU of the route if that is IPv4's own, as long as dst->expires is 0: what changes
+	 * such a route's MTU ends it, or sets a time; 0: not known. */
+	u32 mtu;
 	/* An enum homak_route_same, if the key has no address of ours. */
 	u8 same;
 	/* The header that packets begin with: addresses, protocol and hop limit. */
@@ -78,6 +81,10 @@ HOMAK_HOT struct dst_entry *
 homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
 		const struct homa_addr *to, const struct in6_addr *local,
 		const struct sock *sk, struct homak_route **slot);
+/** homak_route_mtu() - returns what dst_mtu() does for @dst, which homak_route_get() has returned
+ *  with @route. */
+HOMAK_HOT u32 homak_route_mtu(const struct homak_route *route,
+			      const struct dst_entry *dst);
 
 /** homak_tx_out() - does what ip_local_out() or ip6_local_out() does, by a shorter way if
  *  possible; @skb has no IP options and is no longer than the path's MTU, or GSO.

@@ -24,6 +24,7 @@
 #include <net/rawv6.h>
 #include <net/xfrm.h>
 
+#include "homa_dst.h"
 #include "homa_flow.h"
 #include "homa_net.h"
 #include "homa_receive.h"
@@ -61,24 +62,36 @@ static __always_inline bool homak_prerouting_owns(const struct sk_buff *skb)
 	return softirq_count() && !homak_prerouting_bridged(skb);
 }
 
+/* Does the route of a flow of the namespace @net still hold? What IPv4 has made for packets to us
+ * is known by its function. */
+static __always_inline bool homak_prerouting_holds(const struct net *net,
+						   struct dst_entry *dst,
+						   u32 cookie, bool v4)
+{
+	if (likely(v4 && dst->input == ip_local_deliver))
+		return homak_dst_holds_v4(net, dst);
+	return dst_check(dst, cookie);
+}
+
 /* Gives @skb the route of @flow, which is the one of its addresses, if that still holds; returns
  * the struct of its device, or NULL. */
 static __always_inline struct homak_dev *
-homak_prerouting_route(struct homak_rx_flow *flow, struct sk_buff *skb)
+homak_prerouting_route(const struct net *net, struct homak_rx_flow *flow,
+		       struct sk_buff *skb, bool v4)
 {
 	struct dst_entry *dst = flow->dst;
 
 	if (unlikely(!dst || rcu_access_pointer(flow->hdev->dev) != skb->dev))
 		return NULL;
-	dst = dst_check(dst, flow->cookie);
-	if (unlikely(!dst))
+	if (unlikely(!homak_prerouting_holds(net, dst, flow->cookie, v4)))
 		return NULL;
 	skb_dst_set_noref(skb, dst);
 	return flow->hdev;
 }
 
 static __always_inline struct homak_dev *
-homak_prerouting_find_v4(struct homak_rx_flows __percpu *flows,
+homak_prerouting_find_v4(const struct net *net,
+			 struct homak_rx_flows __percpu *flows,
 			 struct sk_buff *skb)
 {
 	const struct iphdr *ip = ip_hdr(skb);
@@ -89,13 +102,14 @@ homak_prerouting_find_v4(struct homak_rx_flows __percpu *flows,
 	homak_own();
 	flow = homak_flow_slot_v4(flows, ip, how);
 	if (likely(homak_flow_is_v4(flow, ip, how)))
-		hdev = homak_prerouting_route(flow, skb);
+		hdev = homak_prerouting_route(net, flow, skb, true);
 	homak_disown();
 	return hdev;
 }
 
 static __always_inline struct homak_dev *
-homak_prerouting_find_v6(struct homak_rx_flows __percpu *flows,
+homak_prerouting_find_v6(const struct net *net,
+			 struct homak_rx_flows __percpu *flows,
 			 struct sk_buff *skb)
 {
 	u64 how = homak_flow_how(skb) | HOMAK_FLOW_V6;
@@ -107,7 +121,7 @@ homak_prerouting_find_v6(struct homak_rx_flows __percpu *flows,
 	homak_own();
 	flow = homak_flow_slot_v6(flows, ends, how);
 	if (likely(homak_flow_is_v6(flow, ends, how)))
-		hdev = homak_prerouting_route(flow, skb);
+		hdev = homak_prerouting_route(net, flow, skb, false);
 	homak_disown();
 	return hdev;
 }
@@ -138,7 +152,8 @@ static unsigned int homak_prerouting_v4(void *priv, struct sk_buff *skb,
 	    skb->pkt_type != PACKET_HOST || !homak_prerouting_owns(skb))
 		return NF_ACCEPT;
 	flows = READ_ONCE(hnet->flows);
-	hdev = likely(flows) ? homak_prerouting_find_v4(flows, skb) : NULL;
+	hdev = likely(flows) ? homak_prerouting_find_v4(state->net, flows, skb) :
+			       NULL;
 	if (!hdev)
 		return NF_ACCEPT;
 	if (!homak_prerouting_alone(state->net,
@@ -164,7 +179,8 @@ static unsigned int homak_prerouting_v6(void *priv, struct sk_buff *skb,
 	    !homak_prerouting_owns(skb))
 		return NF_ACCEPT;
 	flows = READ_ONCE(hnet->flows);
-	hdev = likely(flows) ? homak_prerouting_find_v6(flows, skb) : NULL;
+	hdev = likely(flows) ? homak_prerouting_find_v6(state->net, flows, skb) :
+			       NULL;
 	if (!hdev)
 		return NF_ACCEPT;
 	if (!homak_prerouting_alone(state->net,

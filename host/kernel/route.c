@@ -23,6 +23,7 @@
 #include <net/l3mdev.h>
 #include <net/route.h>
 
+#include "homa_dst.h"
 #include "homa_transmit.h"
 
 #define HOMAK_ROUTE_BITS 7u
@@ -277,6 +278,34 @@ static struct homak_route_table *homak_route_table(struct homak_routes *routes)
 	return table;
 }
 
+/* Is it a route that IPv4 has made, and not one that encrypts or tunnels? */
+static __always_inline bool homak_route_plain_v4(const struct dst_entry *dst)
+{
+	return dst->output == ip_output && !dst->lwtstate;
+}
+
+static __always_inline bool homak_route_holds(const struct net *net,
+					      struct dst_entry *dst, u32 cookie)
+{
+	if (likely(dst->output == ip_output))
+		return homak_dst_holds_v4(net, dst);
+	return dst_check(dst, cookie);
+}
+
+/* Returns the MTU that @dst has as long as it holds and nothing limits its time; 0: it has none. */
+static u32 homak_route_mtu_new(const struct dst_entry *dst)
+{
+	return homak_route_plain_v4(dst) && !READ_ONCE(dst->expires) ?
+		       dst_mtu(dst) :
+		       0;
+}
+
+u32 homak_route_mtu(const struct homak_route *route, const struct dst_entry *dst)
+{
+	return likely(route->mtu && !READ_ONCE(dst->expires)) ? route->mtu :
+								dst_mtu(dst);
+}
+
 /* Looks up the way that @route is for from now on. The other arguments are those of
  * homak_route_get(); the key is computed again here, so that the caller need not keep it in
  * memory. */
@@ -304,6 +333,7 @@ homak_route_new(struct homak_cpu *cpu, const struct homak_dev *hdev,
 	dst = homak_lookup(cpu->hnet, route, &want, sk);
 	if (!IS_ERR(dst)) {
 		route->checked_at = cpu->ctx.now;
+		route->mtu = homak_route_mtu_new(dst);
 		/* The slot is empty, and no other thread fills it. */
 		smp_store_release(&route->dst, dst);
 	}
@@ -331,7 +361,7 @@ homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
 		 * ctx.now. */
 		if (route->checked_at == cpu->ctx.now)
 			return dst;
-		if (likely(dst_check(dst, route->cookie))) {
+		if (likely(homak_route_holds(cpu->hnet->net, dst, route->cookie))) {
 			route->checked_at = cpu->ctx.now;
 			return dst;
 		}
