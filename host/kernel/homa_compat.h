@@ -13,6 +13,7 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <linux/socket.h>
+#include <linux/uio.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
 #include <net/sock.h>
@@ -97,6 +98,25 @@ static inline void homak_ip6_count_out(struct net *net, struct inet6_dev *idev,
 	IP6_INC_STATS(net, idev, IPSTATS_MIB_OUTREQUESTS);
 #endif
 	IP6_UPD_PO_STATS(net, idev, IPSTATS_MIB_OUT, bytes);
+}
+
+/* 6.4: memory of a program in one piece is described without an array. Returns where the next @n
+ * bytes are, the last of @i, if they are in one piece of a program's memory; else NULL. */
+static inline const void __user *homak_iter_last(const struct iov_iter *i,
+						 size_t n)
+{
+	if (i->count != n)
+		return NULL;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	if (iter_is_ubuf(i))
+		return i->ubuf + i->iov_offset;
+	if (iter_is_iovec(i) && iter_iov_len(i) >= n)
+		return iter_iov_addr(i);
+#else
+	if (iter_is_iovec(i) && i->iov->iov_len - i->iov_offset >= n)
+		return i->iov->iov_base + i->iov_offset;
+#endif
+	return NULL;
 }
 
 /* 6.10: arguments of accept() are in a struct. */
