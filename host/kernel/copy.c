@@ -22,6 +22,16 @@ static bool homak_copy_raw(void __user *to, const void *from, u32 n)
 	return raw_copy_to_user(to, from, n) == 0;
 }
 
+/* Copies bytes of @skb's linear part. The caller knows that they are in it. If it is part of pages,
+ * copy_to_user() would find out nothing else than for a fragment. */
+static __always_inline int homak_copy_linear(const struct sk_buff *skb, u32 at,
+					     void __user *to, u32 n)
+{
+	if (likely(skb->head_frag))
+		return _copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
+	return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
+}
+
 /* Copies bytes from @skb's fragments. Returns 1 if that is not possible, so that the slow
  * way has to be taken. */
 static __always_inline int homak_copy_frags(const struct sk_buff *skb, u32 at,
@@ -91,14 +101,14 @@ static noinline int homak_copy_apart(struct sk_buff *skb, u32 at,
 HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
 {
 	if (likely(at + n <= skb_headlen(skb)))
-		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
+		return homak_copy_linear(skb, at, to, n);
 	return homak_copy_apart(skb, at, to, n);
 }
 
 HOMAK_HOT int homak_copy_long(struct sk_buff *skb, u32 at, void __user *to, u32 n)
 {
 	if (at + n <= skb_headlen(skb))
-		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
+		return homak_copy_linear(skb, at, to, n);
 	return homak_copy_paged(skb, at, to, n);
 }
 
