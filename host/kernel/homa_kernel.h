@@ -493,9 +493,9 @@ void homak_timers_stop(struct homak_net *hnet);
 /** homak_sockets_init() - registers protocols and socket types. */
 int homak_sockets_init(void);
 void homak_sockets_exit(void);
-int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
-int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
-			 int flags);
+HOMAK_HOT int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
+HOMAK_HOT int homak_recvmsg_common(struct sock *sk, struct msghdr *msg,
+				   size_t len, int flags);
 int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg);
 /* The most bytes of unfinished outgoing messages that any socket may have, whatever its limit:
  * half as many again may come in at once, and an int has room for the packets made of them. */

@@ -243,9 +243,6 @@ homak_route_key(const struct homak_net *hnet, const struct homak_dev *hdev,
 	struct flowi_common flow HOMA_NOINIT;
 	struct homak_route_key key HOMA_NOINIT;
 
-	key.w[2] = 0;
-	key.w[5] = 0;
-	key.w[6] = (u64)hnet->routes->root << 32;
 	if (likely(sk)) {
 		flow.flowic_secid = 0;
 		security_sk_classify_flow((struct sock *)sk, &flow);
@@ -253,6 +250,10 @@ homak_route_key(const struct homak_net *hnet, const struct homak_dev *hdev,
 		key.w[5] = READ_ONCE(sk->sk_mark);
 		key.w[6] = (u64)__kuid_val(sock_net_uid(hnet->net, sk)) << 32 |
 			   flow.flowic_secid;
+	} else {
+		key.w[2] = 0;
+		key.w[5] = 0;
+		key.w[6] = (u64)hnet->routes->root << 32;
 	}
 	key.w[0] = get_unaligned((const u64 *)to->ip);
 	key.w[1] = get_unaligned((const u64 *)to->ip + 1);
