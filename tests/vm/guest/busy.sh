@@ -31,6 +31,16 @@ works() {
 	busy "$@" && [ "$NAPI" -gt 0 ]
 }
 
+# On a busy machine the card's interrupt may come before each look of HOW, poll() or epoll_wait():
+# ask until they have taken a packet from the card that was not recvmsg()'s.
+takes() {
+	round=0
+	while [ "$PACKETS" -le "$LOOPS" ]; do
+		round=$((round + 1))
+		[ $round -le 20 ] && busy "$1" 1000000 || return
+	done
+}
+
 expect "nobody asks for it" works wait -1
 expect "and nobody polls a card" test "$LOOPS.$PACKETS" = 0.0
 expect "or looks for messages before it sleeps" test "$(metric a host_polls).$(metric b host_polls)" = 0.0
@@ -46,7 +56,7 @@ for how in poll epoll; do
 	expect "$how: does not poll the card while net.core.busy_poll is 0" test "$PACKETS" -le "$LOOPS"
 	sysctl -q -w net.core.busy_poll=1000000
 	expect "$how: works with it" works $how 1000000
-	expect "$how: polls the card" test "$PACKETS" -gt "$LOOPS"
+	expect "$how: polls the card" takes $how
 	sysctl -q -w net.core.busy_poll=0
 done
 
