@@ -5,8 +5,6 @@
  */
 #include "streams_bed.h"
 
-#include "tas_impl.h"
-
 #define RATE 1000000u
 #define BYTES 100u
 #define TIMES 20u
@@ -166,51 +164,6 @@ static void charged__before_a_gap_is_closed(void **state)
 	finish(&w);
 }
 
-static void write_bytes(struct way *w, u32 bytes)
-{
-	w->p->s.slots[w->stream->slot].tx_end += bytes;
-	command(w->p, (struct homa_stream_command){
-			      .op = HOMA_STREAM_RING,
-			      .slot = w->stream->slot,
-			      .generation = w->stream->generation });
-	look(w->bed, w->p);
-}
-
-/* What is sent again is held back, too, as soon as more than a burst is owed for it. */
-static void charged__again_within_a_burst(void **state)
-{
-	struct homad_bucket *bucket;
-	struct way w;
-	u64 sent;
-	u32 i;
-
-	(void)state;
-	begin(&w);
-	bucket = &w.limit.send;
-	w.stream->conn.f.flags |= TAS_F_NODELAY;
-	for (i = 0; i < 5; i++) {
-		write_bytes(&w, BYTES);
-		assert_int_equal(homad_tcp_tx(w.bed->t, &w.bed->d.ports[0]), 1);
-	}
-	sent = w.limit.sent;
-	for (i = 0; i < 4; i++)
-		arrive(&w, TAS_ACK, 0);
-	assert_true(w.stream->conn.rtx_nxt != w.stream->conn.rtx_end);
-	bucket->tokens = -1000 * bucket->burst;
-	homad_tcp_tx(w.bed->t, &w.bed->d.ports[0]);
-	assert_int_equal(w.limit.sent, sent);
-	assert_int_equal(bucket->tokens < -900 * bucket->burst, 1);
-	/* It was lost to the engine, which sends it again; now there is less to pay. */
-	w.stream->conn.rtx_nxt = w.stream->conn.f.snd_una;
-	tas_want(&w.bed->t->tcp->engine, &w.stream->conn);
-	bucket->tokens = 0;
-	assert_int_equal(homad_tcp_tx(w.bed->t, &w.bed->d.ports[0]), 1);
-	assert_true(w.limit.sent > sent);
-	w.ack += 5 * BYTES;
-	arrive(&w, TAS_ACK, 0);
-	finish(&w);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,7 +171,6 @@ int main(void)
 		cmocka_unit_test(charged__for_bytes),
 		cmocka_unit_test(charged__once_for_what_comes_behind_a_gap),
 		cmocka_unit_test(charged__before_a_gap_is_closed),
-		cmocka_unit_test(charged__again_within_a_burst),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -316,21 +316,6 @@ void homad_limit_sent(struct homad_stream *stream, u32 end, u32 length, u64 wire
 	unlock(limit);
 }
 
-bool homad_limit_may_resend(struct homad_thread *t, struct homad_stream *stream,
-			    u32 end)
-{
-	struct homad_limit *limit = stream->limit;
-	bool may = true;
-
-	if ((s32)(end - stream->sent_to) > 0 || !limit->send.rate)
-		return true;
-	lock(limit);
-	homad_bucket_fill(&limit->send, t->ctx.now);
-	may = limit->send.tokens >= -limit->send.burst;
-	unlock(limit);
-	return may;
-}
-
 void homad_limit_received(struct homad_stream *stream, u32 bytes)
 {
 	struct homad_limit *limit = stream->limit;

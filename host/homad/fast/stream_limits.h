@@ -145,10 +145,6 @@ u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream,
  * to position @end. Tokens are spent now for all but new payload.
  */
 void homad_limit_sent(struct homad_stream *stream, u32 end, u32 length, u64 wire);
-/** homad_limit_may_resend() - may a unit with payload up to position @end go out? One that was sent
- *  before may not, if more than a burst is owed already. The engine repairs its loss later. */
-bool homad_limit_may_resend(struct homad_thread *t, struct homad_stream *stream,
-			    u32 end);
 /** homad_limit_received() - count @bytes of payload that are copied for @stream. */
 void homad_limit_received(struct homad_stream *stream, u32 bytes);
 

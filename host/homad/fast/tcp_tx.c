@@ -159,10 +159,6 @@ static void send_unit(struct batch *b, const struct tas_out *out)
 		b->t->tcp->counters.no_device += !port;
 		return;
 	}
-	/* As if the network had lost it: it comes again later. */
-	if (unlikely(stream && stream->limit && out->length) &&
-	    !homad_limit_may_resend(b->t, stream, out->from + out->length))
-		return;
 	if (port != b->port || b->n + (int)UNIT_SEGMENTS + 1 > HOMAD_TCP_BATCH)
 		flush(b);
 	b->port = port;
