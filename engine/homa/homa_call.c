@@ -69,7 +69,12 @@ HOMA_HOT int homa_rpc_send_now(struct homa_ctx *ctx, struct homa_sock *sock,
 	/* No other RPC may have the id that the caller has chosen. */
 	if (send->id)
 		taken = (id & 1) || homa_rpc_find(shard, hash, id, NULL);
-	homa_ref_get(&sock->refs);
+	/* The socket may have been closed to its end since the caller looked. */
+	if (unlikely(!homa_ref_get_live(&sock->refs))) {
+		homa_unlock(&shard->lock);
+		homa_peer_put(ctx, peer);
+		return -HOMA_ESHUTDOWN;
+	}
 	if (likely(!taken))
 		rpc = homa_rpc_create(ctx, shard, sock, peer, link, id, hash,
 				      send->port, flags);

@@ -89,8 +89,27 @@ static void end_given_up_leaves_memory(struct kunit *test)
 		sock_put(sk);
 }
 
-static struct kunit_case end_cases[] = { KUNIT_CASE(end_given_up_leaves_memory),
-					 {} };
+/* A request that begins after all of a socket has ended fails. The kernel warns if it takes a reference
+ * of what has none. */
+static void end_is_the_end(struct kunit *test)
+{
+	struct homak_sock *hsk;
+	struct socket *sock;
+	int err;
+
+	err = sock_create_kern(&init_net, AF_INET, SOCK_DGRAM, IPPROTO_HOMA,
+			       &sock);
+	KUNIT_ASSERT_EQ(test, err, 0);
+	hsk = homak_sk(sock->sk);
+	homak_use(hsk);
+	KUNIT_EXPECT_EQ(test, kernel_sock_shutdown(sock, SHUT_RDWR), 0);
+	KUNIT_EXPECT_TRUE(test, !end_request(hsk));
+	sock_release(sock);
+}
+
+static struct kunit_case end_cases[] = {
+	KUNIT_CASE(end_given_up_leaves_memory), KUNIT_CASE(end_is_the_end), {}
+};
 
 struct kunit_suite homak_kunit_end = {
 	.name = "homa_end",
