@@ -54,7 +54,7 @@ def prepare(name: str, *, build: bool = True) -> Kernel:
     cache.confirm(folder)
     cache.sweep("kernels", folder)
     release = (folder / "include/config/kernel.release").read_text().strip()
-    return Kernel(name, release, folder / "arch/x86/boot/bzImage", folder)
+    return Kernel(name, release, folder / "arch/x86/boot/bzImage", folder, folder / "modules")
 
 
 def _version() -> tuple[str, str]:
@@ -100,6 +100,7 @@ def _make(name: str, package: str, into: Path) -> None:
         raise BuildFailed(f"{name} kernel: not taken from its configuration: {', '.join(lost)}")
     jobs = f"-j{os.cpu_count() or 2}"
     _run(name, "build", into, ["make", jobs, *_UNCHECKED, "bzImage", "modules"])
+    _keep_modules(into)
     _prune(into)
 
 
@@ -137,10 +138,20 @@ def not_taken(wanted: str, taken: str) -> list[str]:
     return [line for line in lines if line not in have]
 
 
+def _keep_modules(folder: Path) -> None:
+    """The few modules that are not in the image go where guests look for them, with the list of the
+    others."""
+    kept = folder / "modules"
+    kept.mkdir()
+    for module in [path for path in folder.rglob("*.ko") if path.parent != kept]:
+        shutil.copy2(module, kept)
+    shutil.copy2(folder / "modules.builtin", kept)
+
+
 def _prune(folder: Path) -> None:
     """Leave what a module's build and a boot need: some 100 MB of 3 GB."""
     for top in folder.iterdir():
-        if top.is_dir() and top.name not in ("arch", "include", "scripts", "tools"):
+        if top.is_dir() and top.name not in ("arch", "include", "modules", "scripts", "tools"):
             _remove_files(top, lambda p: not p.name.startswith(("Kconfig", "Makefile", "Kbuild")))
     for inside, kept in (
         ("arch", ("x86",)),

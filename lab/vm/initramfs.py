@@ -168,7 +168,7 @@ def add_modules(
 
 def _check_builtin(kernel: Kernel, name: str, needed_by: str) -> None:
     """A module without a file is in the kernel itself, or the caller asks for what is not."""
-    # A kernel that is built here has no modules; its list lies where it was built.
+    # The list of a kernel without modules lies where it was built.
     listed = (kernel.modules or kernel.headers) / "modules.builtin"
     if listed.exists():
         built_in = {Path(x).stem.replace("-", "_") for x in listed.read_text().split()}
