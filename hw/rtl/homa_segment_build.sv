@@ -73,19 +73,13 @@ module homa_segment_build #(
       .ip_checksum, .udp_length, .offset, .out_data(changed));
 
   always_ff @(posedge clk) begin
-    // A stage that is empty keeps what it had, so that these are no shift registers, which take
-    // look-up tables.
-    if (s_valid) one <= {s_valid, s_last, s_abort, s_keep, s_whole, s_head};
-    one.valid <= s_valid;
-    one.undo <= s_abort;
+    one <= {s_valid, s_last, s_abort, s_keep, s_whole, s_head};
     raw <= s_raw;
     turned <= WIDE'(s_pair >> {s_turn[LOG-1:LATER], {(LATER + 3) {1'b0}}});
     later <= s_turn[LATER-1:0];
     replace <= s_replace;
 
-    if (one.valid) two <= one;
-    two.valid <= one.valid;
-    two.undo <= one.undo;
+    two <= one;
     header <= replace ? changed : raw;
     bytes <= NARROW'(turned >> {later & ~LATER'(1), 3'd0});
     late <= later[0];

@@ -55,32 +55,28 @@ module homa_segment_head #(
                     is_high[i] || is_low[i];
     end
 
-  // What is put where in the beat that is here: what each group has, and in which lanes it is.
-  logic [GROUPS-1:0] put_length, put_id, put_checksum, put_udp, put_high, put_low;
-  logic [HALVES-1:0] put_field;
+  // What is put where in the beat that is here.
+  logic [HALVES-1:0] put_length, put_id, put_checksum, put_udp, put_high, put_low, put_field;
   always_ff @(posedge clk) begin
-    {put_length, put_id, put_checksum, put_udp, put_high, put_low} <= 0;
-    for (int i = 0; i < HALVES; i++) begin
-      if (is_length[i]) put_length[i%GROUPS] <= 1;
-      if (is_id[i]) put_id[i%GROUPS] <= 1;
-      if (is_checksum[i]) put_checksum[i%GROUPS] <= 1;
-      if (is_udp[i]) put_udp[i%GROUPS] <= 1;
-      if (is_high[i]) put_high[i%GROUPS] <= 1;
-      if (is_low[i]) put_low[i%GROUPS] <= 1;
-    end
+    put_length <= is_length;
+    put_id <= is_id;
+    put_checksum <= is_checksum;
+    put_udp <= is_udp;
+    put_high <= is_high;
+    put_low <= is_low;
     put_field <= is_field;
   end
 
   logic [GROUPS-1:0][15:0] field;
   always_comb begin
     field = 0;
-    for (int i = 0; i < GROUPS; i++) begin
-      if (put_length[i]) field[i] |= ip_length;
-      if (put_id[i]) field[i] |= ip_id;
-      if (put_checksum[i]) field[i] |= ip_checksum;
-      if (put_udp[i]) field[i] |= udp_length;
-      if (put_high[i]) field[i] |= offset[31:16];
-      if (put_low[i]) field[i] |= offset[15:0];
+    for (int i = 0; i < HALVES; i++) begin
+      if (put_length[i]) field[i%GROUPS] |= ip_length;
+      if (put_id[i]) field[i%GROUPS] |= ip_id;
+      if (put_checksum[i]) field[i%GROUPS] |= ip_checksum;
+      if (put_udp[i]) field[i%GROUPS] |= udp_length;
+      if (put_high[i]) field[i%GROUPS] |= offset[31:16];
+      if (put_low[i]) field[i%GROUPS] |= offset[15:0];
     end
   end
 
