@@ -22,16 +22,6 @@ static bool homak_copy_raw(void __user *to, const void *from, u32 n)
 	return raw_copy_to_user(to, from, n) == 0;
 }
 
-/* Copies bytes of @skb's linear part. The caller knows that they are in it. If it is part of pages,
- * copy_to_user() would find out nothing else than for a fragment. */
-static __always_inline int homak_copy_linear(const struct sk_buff *skb, u32 at,
-					     void __user *to, u32 n)
-{
-	if (likely(skb->head_frag))
-		return _copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
-	return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
-}
-
 /* Copies bytes from @skb's fragments. Returns 1 if that is not possible, so that the slow
  * way has to be taken. */
 static __always_inline int homak_copy_frags(const struct sk_buff *skb, u32 at,
@@ -101,14 +91,14 @@ static noinline int homak_copy_apart(struct sk_buff *skb, u32 at,
 HOMAK_HOT int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
 {
 	if (likely(at + n <= skb_headlen(skb)))
-		return homak_copy_linear(skb, at, to, n);
+		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
 	return homak_copy_apart(skb, at, to, n);
 }
 
 HOMAK_HOT int homak_copy_long(struct sk_buff *skb, u32 at, void __user *to, u32 n)
 {
 	if (at + n <= skb_headlen(skb))
-		return homak_copy_linear(skb, at, to, n);
+		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
 	return homak_copy_paged(skb, at, to, n);
 }
 
@@ -117,6 +107,7 @@ HOMAK_HOT int homak_copy_long(struct sk_buff *skb, u32 at, void __user *to, u32 
 HOMAK_HOT int homak_args_read_send(const struct homa_sendmsg_args __user *from,
 				   struct homa_sendmsg_args *args)
 {
+	might_fault();
 	if (!user_read_access_begin(from, sizeof(*from)))
 		return -EFAULT;
 	unsafe_get_user(args->id, &from->id, fault);
@@ -138,12 +129,17 @@ HOMAK_HOT int homak_args_read(const struct homa_recvmsg_args __user *from,
 	u32 *to = args->bpage_offsets;
 	u32 i, num;
 
+	might_fault();
 	if (!user_read_access_begin(from, sizeof(*from)))
 		return -EFAULT;
 	unsafe_get_user(args->id, &from->id, fault);
 	unsafe_get_user(num, &from->num_bpages, fault);
 	unsafe_get_user(args->reserved, &from->reserved, fault);
 	args->num_bpages = num;
+	/* Memory that ends before the structure does is an error now, not after a message that has
+	 * more pages was taken. */
+	unsafe_get_user(to[HOMA_MAX_BPAGES - 1], offsets + HOMA_MAX_BPAGES - 1,
+			fault);
 	for (i = 0; i < num && i < HOMA_MAX_BPAGES; i++)
 		unsafe_get_user(to[i], offsets + i, fault);
 	user_read_access_end();
@@ -156,10 +152,13 @@ fault:
 HOMAK_HOT int homak_args_write_whole(const struct homak_whole_cb *cb,
 				     struct homa_recvmsg_args __user *to)
 {
+	const u64 cookie = homak_whole_cookie(cb);
+
+	might_fault();
 	if (!user_write_access_begin(to, sizeof(*to)))
 		return -EFAULT;
 	unsafe_put_user(cb->id, &to->id, fault);
-	unsafe_put_user(homak_whole_cookie(cb), &to->completion_cookie, fault);
+	unsafe_put_user(cookie, &to->completion_cookie, fault);
 	unsafe_put_user(1, &to->num_bpages, fault);
 	unsafe_put_user(cb->page, &to->bpage_offsets[0], fault);
 	user_write_access_end();

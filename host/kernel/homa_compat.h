@@ -172,6 +172,16 @@ static inline void homak_dummy_netdev_free(struct net_device *dev)
 }
 
 /*
+ * copy_from_user() without the question whether the kernel's memory is a whole object, for memory
+ * that the caller has just made. Since 6.12 some architectures have it under another name.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0) && defined(INLINE_COPY_FROM_USER)
+#define homak_copy_from_user _inline_copy_from_user
+#else
+#define homak_copy_from_user _copy_from_user
+#endif
+
+/*
  * Does a task that turns bottom halves off have the processor's data for itself? Without
  * PREEMPT_RT it does. With it a task can be stopped anywhere, and since 6.18 nothing keeps
  * the next one of the same processor from turning them off, too. From 6.11 on there are

@@ -425,7 +425,7 @@ static HOMAK_HOT int homak_msg_copy_short(struct homak_msg *msg,
 
 	if (unlikely(!all))
 		return homak_msg_copy(msg, from, msg->small, n);
-	if (unlikely(_copy_from_user(msg->small, all, n)))
+	if (unlikely(homak_copy_from_user(msg->small, all, n)))
 		return -EFAULT;
 	from->iov_offset += n;
 	from->count = 0;

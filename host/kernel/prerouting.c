@@ -68,7 +68,7 @@ static __always_inline bool homak_prerouting_holds(const struct net *net,
 						   struct dst_entry *dst,
 						   u32 cookie, bool v4)
 {
-	if (likely(v4 && dst->input == ip_local_deliver))
+	if (likely(v4 && READ_ONCE(dst->input) == ip_local_deliver))
 		return homak_dst_holds_v4(net, dst);
 	return dst_check(dst, cookie);
 }

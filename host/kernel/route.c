@@ -282,13 +282,13 @@ static struct homak_route_table *homak_route_table(struct homak_routes *routes)
 /* Is it a route that IPv4 has made, and not one that encrypts or tunnels? */
 static __always_inline bool homak_route_plain_v4(const struct dst_entry *dst)
 {
-	return dst->output == ip_output && !dst->lwtstate;
+	return READ_ONCE(dst->output) == ip_output && !dst->lwtstate;
 }
 
 static __always_inline bool homak_route_holds(const struct net *net,
 					      struct dst_entry *dst, u32 cookie)
 {
-	if (likely(dst->output == ip_output))
+	if (likely(READ_ONCE(dst->output) == ip_output))
 		return homak_dst_holds_v4(net, dst);
 	return dst_check(dst, cookie);
 }
