@@ -176,11 +176,16 @@ static int await_open(struct homa_pl_sock *s, struct homa_stream *stream,
 	/* Another thread may have given it back, when its error is told as well. */
 	if (rc && rc != -ECONNABORTED)
 		return rc == -EAGAIN ? under_way : rc;
-	tcp->connecting = false;
 	rc = rc ? ECONNABORTED : 0;
 	if (homa_stream_error(stream))
 		rc = homa_stream_error(stream);
-	tcp->open = !rc;
+	/* That thread may have connected the socket anew since. */
+	homa_pl_tcp_lock();
+	if (tcp->stream == stream) {
+		tcp->connecting = false;
+		tcp->open = !rc;
+	}
+	homa_pl_tcp_unlock();
 	if (rc)
 		homa_pl_tcp_give_back(s, stream);
 	return -rc;

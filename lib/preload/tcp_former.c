@@ -103,8 +103,12 @@ void homa_pl_tcp_give_back(struct homa_pl_sock *s, struct homa_stream *stream)
 		tcp->shut_read = tcp->shut_write = tcp->peer_first = false;
 	}
 	homa_pl_tcp_unlock();
-	if (!first)
+	if (!first) {
+		/* This was the call for which another thread's could not free the stream. */
+		if (is_alone(s))
+			homa_pl_tcp_free_formers(tcp);
 		return;
+	}
 	homa_pl_tell(s);
 	if (homa_stream_facts(stream, &facts) != -ENOTCONN)
 		await_others(s);

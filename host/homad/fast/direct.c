@@ -422,7 +422,7 @@ answer(struct homad_thread *t, struct homad_direct *d, struct homad_app *server,
 	if (!done && wait_for_room(t, d, server, sqe, bytes))
 		return;
 	/* This was as much work as several commands. */
-	if (unlikely(sqe->length > HOMAD_DIRECT_MAX) && done)
+	if (unlikely(sqe->length > HOMAD_DIRECT_MAX) && done && d->client)
 		t->long_replies += sqe->length;
 	if (done)
 		end(t, d);
