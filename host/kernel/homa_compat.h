@@ -175,7 +175,8 @@ static inline void homak_dummy_netdev_free(struct net_device *dev)
  * copy_from_user() without the question whether the kernel's memory is a whole object, for memory
  * that the caller has just made. Since 6.12 some architectures have it under another name.
  */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0) && defined(INLINE_COPY_FROM_USER)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0) && \
+	defined(INLINE_COPY_FROM_USER)
 #define homak_copy_from_user _inline_copy_from_user
 #else
 #define homak_copy_from_user _copy_from_user

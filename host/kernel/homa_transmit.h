@@ -48,9 +48,9 @@ struct homak_route {
 	u32 cookie;
 	/* Length of the IP header below, in bytes. */
 	u16 ip_len;
-	/* The MTU of the route if that is IPv4's own, as long as dst->expires is 0: most of
-	 * what changes such a route's MTU ends it, or sets a time. So it is a hint, and packets that
-	 * are longer are asked for it once more; 0: not known. */
+	/* The MTU of the route if that is IPv4's own, as long as dst->expires is 0: most of what
+	 * changes such a route's MTU ends it, or sets a time. So it is a hint, and for longer
+	 * packets the route is asked once more; 0: not known. */
 	u32 mtu;
 	/* An enum homak_route_same, if the key has no address of ours. */
 	u8 same;

@@ -89,8 +89,8 @@ static void end_given_up_leaves_memory(struct kunit *test)
 		sock_put(sk);
 }
 
-/* A request that begins after all of a socket has ended fails. The kernel warns if it takes a reference
- * of what has none. */
+/* A request that begins after all of a socket has ended fails. The kernel warns if it takes a
+ * reference of what has none. */
 static void end_is_the_end(struct kunit *test)
 {
 	struct homak_sock *hsk;
@@ -107,9 +107,9 @@ static void end_is_the_end(struct kunit *test)
 	sock_release(sock);
 }
 
-static struct kunit_case end_cases[] = {
-	KUNIT_CASE(end_given_up_leaves_memory), KUNIT_CASE(end_is_the_end), {}
-};
+static struct kunit_case end_cases[] = { KUNIT_CASE(end_given_up_leaves_memory),
+					 KUNIT_CASE(end_is_the_end),
+					 {} };
 
 struct kunit_suite homak_kunit_end = {
 	.name = "homa_end",
