@@ -27,7 +27,6 @@ TICK_S = 0.05
 # that, so run_jobs() watches its own clock; gaps above this are no scheduler's doing.
 STANDSTILL_S = 0.5
 ALWAYS = (0.0, math.inf)
-NOT_ITS_DOING = "these figures are not the transport's doing"
 
 REAL_TIME = ["chrt", "--fifo", "1"]
 
@@ -92,24 +91,38 @@ def run_jobs(
         return found
 
 
-def measure_again(measure: Callable[[], list[dict | None]]) -> tuple[list[dict | None], str]:
-    """What `measure` (a run_jobs()) gives, repeated once after a standstill; and a note, or ""."""
+Results = list[dict | None]
+
+
+def _at_most_twice(
+    measure: Callable[[], Results],
+) -> tuple[Results, Standstill | None, Standstill | None]:
+    """What `measure` gives, repeated once after a standstill; the first and the second standstill."""
     try:
-        return measure(), ""
-    except Standstill as first:
-        try:
-            return measure(), f"measured again because {first}"
-        except Standstill as second:
-            return second.results, f"{second}: {NOT_ITS_DOING}"
+        return measure(), None, None
+    except Standstill as error:
+        first = error
+    try:
+        return measure(), first, None
+    except Standstill as second:
+        return second.results, first, second
 
 
-def measure_until_still(
-    measure: Callable[[], list[dict | None]],
-) -> tuple[list[dict | None], str]:
+def _why_not(second: Standstill | None) -> str:
+    return f"{second}: these figures are not the transport's doing" if second else ""
+
+
+def measure_again(measure: Callable[[], Results]) -> tuple[Results, str]:
+    """What `measure` (a run_jobs()) gives, repeated once after a standstill; and a note, or ""."""
+    found, first, second = _at_most_twice(measure)
+    return found, _why_not(second) or (f"measured again because {first}" if first else "")
+
+
+def measure_until_still(measure: Callable[[], Results]) -> tuple[Results, str]:
     """What `measure` (a run_jobs()) gives, repeated once after a standstill; and why it does not
     count if the machine stood still then, too, or ""."""
-    found, note = measure_again(measure)
-    return found, note if NOT_ITS_DOING in note else ""
+    found, _, second = _at_most_twice(measure)
+    return found, _why_not(second)
 
 
 def _start(job: Job, file: Path, log: Path) -> subprocess.Popen[bytes]:
