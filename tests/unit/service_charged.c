@@ -119,22 +119,28 @@ static void charged__for_bytes(void **state)
 	finish(&w);
 }
 
+/* A peer leaves BYTES out and sends what follows them TIMES times, each time with a byte more. */
+static void arrive_behind_a_gap(struct way *w)
+{
+	u32 i, begun = w->seq;
+
+	for (i = 0; i < TIMES; i++) {
+		w->seq = begun + BYTES;
+		arrive(w, TAS_ACK, BYTES + i);
+		homad_stream_events(w->bed->t);
+	}
+	w->seq = begun;
+}
+
 /* A peer that sends bytes behind a gap again and again has sent them once. Else it could use up
  * what all connections of the limit may receive, and owe as much as it likes. */
 static void charged__once_for_what_comes_behind_a_gap(void **state)
 {
 	struct way w;
-	u32 i, begun;
 
 	(void)state;
 	begin(&w);
-	begun = w.seq;
-	for (i = 0; i < TIMES; i++) {
-		w.seq = begun + BYTES;
-		arrive(&w, TAS_ACK, BYTES + i);
-		homad_stream_events(w.bed->t);
-	}
-	w.seq = begun;
+	arrive_behind_a_gap(&w);
 	arrive(&w, TAS_ACK, BYTES);
 	homad_stream_events(w.bed->t);
 	assert_int_equal(tas_readable(&w.stream->conn), 2 * BYTES + TIMES - 1);
@@ -149,16 +155,10 @@ static void charged__once_for_what_comes_behind_a_gap(void **state)
 static void charged__before_a_gap_is_closed(void **state)
 {
 	struct way w;
-	u32 i, begun;
 
 	(void)state;
 	begin(&w);
-	begun = w.seq;
-	for (i = 0; i < TIMES; i++) {
-		w.seq = begun + BYTES;
-		arrive(&w, TAS_ACK, BYTES + i);
-		homad_stream_events(w.bed->t);
-	}
+	arrive_behind_a_gap(&w);
 	assert_int_equal(tas_readable(&w.stream->conn), 0);
 	assert_int_equal(w.limit.received, BYTES + TIMES - 1);
 	finish(&w);

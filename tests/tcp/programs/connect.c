@@ -48,13 +48,7 @@ static void connect_refused__client(struct tcp_end *end)
 /* The same socket connects once somebody listens. */
 static void connect_after_refusal__server(struct tcp_end *end)
 {
-	int fd = tcp_bound(end);
-
-	tcp_ready();
-	tcp_await(end);
-	MUST(listen(fd, 4));
-	tcp_tell(end);
-	tcp_echo(tcp_accept(fd));
+	tcp_echo_later(end);
 }
 
 static void connect_after_refusal__client(struct tcp_end *end)

@@ -40,13 +40,7 @@ static void *use(void *argument)
 
 static void refused_while_used__server(struct tcp_end *end)
 {
-	int fd = tcp_bound(end);
-
-	tcp_ready();
-	tcp_await(end);
-	MUST(listen(fd, 4));
-	tcp_tell(end);
-	tcp_echo(tcp_accept(fd));
+	tcp_echo_later(end);
 }
 
 /* A connection is refused, again and again, while threads use its socket. It connects at last. */

@@ -137,6 +137,9 @@ void tcp_greet(int fd);
 void tcp_talk(int fd);
 /* Send back what comes until its end, then close. */
 void tcp_echo(int fd);
+/* Do that for one connection, but listen only after the client has said so; until then it is
+ * refused. */
+void tcp_echo_later(struct tcp_end *end);
 /* Send until a non-blocking socket takes no more; how many bytes it took. @position: where the
  * first byte stands in the stream. */
 size_t tcp_send_full(int fd);

@@ -185,6 +185,17 @@ void tcp_echo(int fd)
 	tcp_close(fd);
 }
 
+void tcp_echo_later(struct tcp_end *end)
+{
+	int fd = tcp_bound(end);
+
+	tcp_ready();
+	tcp_await(end);
+	MUST(listen(fd, 4));
+	tcp_tell(end);
+	tcp_echo(tcp_accept(fd));
+}
+
 size_t tcp_send_full(int fd)
 {
 	return tcp_send_full_from(fd, 0);
