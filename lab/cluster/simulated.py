@@ -107,7 +107,7 @@ def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spe
         # As the lab's hosts, and homa-bench on them. Delayed acks are Linux', which no dilation makes
         # longer.
         least_us = str(tcp.SLOW_RTO_MIN_MS * 1000)
-        linux = {"sack": "1", "undo": "1", "ack-delay": "40000"}
+        linux = {"sack": "1", "undo": "1", "idle-restart": "0", "ack-delay": "40000"}
         spec["set"] = {**linux, "turns": "1", "rto-min": least_us}
     return spec
 

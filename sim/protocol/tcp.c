@@ -33,6 +33,9 @@ static const struct sim_option tcp_options[] = {
 	{ "undo", 0, 0, 1, "bool",
 	  "with sack: a time-out after which bytes come that were not sent again is undone, as "
 	  "by Linux (RFC 5682)" },
+	{ "idle-restart", 1, 0, 1, "bool",
+	  "a connection that was idle has the initial window again (RFC 5681); 0: its last one, "
+	  "as Linux with tcp_slow_start_after_idle=0" },
 	{ NULL, 0, 0, 0, NULL, NULL },
 };
 

@@ -60,6 +60,7 @@ static void window_settings(struct sim *sim, struct window *w)
 	w->sack = w->policy->sack && option[WINDOW_SACK];
 	w->turns = w->policy->sack && option[WINDOW_TURN];
 	w->undo = w->sack && option[WINDOW_UNDO];
+	w->idle_restart = !w->policy->sack || option[WINDOW_IDLE_RESTART];
 	if (!w->policy->ecn)
 		return;
 	w->gain = (u32)option[WINDOW_GAIN];
@@ -242,8 +243,8 @@ void window_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg)
 		return;
 	}
 	sim_msg_get(msg);
-	if (f->snd_una == f->written && sim->now - f->last_tx > f->rto &&
-	    f->cwnd > w->initial)
+	if (w->idle_restart && f->snd_una == f->written &&
+	    sim->now - f->last_tx > f->rto && f->cwnd > w->initial)
 		f->cwnd = w->initial;
 	f->written += msg->length;
 	msg->x[0] = f->written;

@@ -14,7 +14,8 @@
  * each of the first two duplicate acks: RFC 3042; growth counts bytes, at most
  * two segments an ack: RFC 3465; time-out: RFC 6298, timing one segment at a
  * time (Karn); a window that is not used does not grow, as RFC 7661 asks, and
- * is the initial one again after idleness longer than a time-out (RFC 5681).
+ * is the initial one again after idleness longer than a time-out (RFC 5681),
+ * unless TCP's setting idle-restart says otherwise.
  *
  * Simplifications. Connections exist before the run: no handshake, and the
  * first time-out is RTOmin instead of a second, for the round-trip time is
@@ -67,6 +68,7 @@ enum window_option {
 	WINDOW_TURN = WINDOW_GAIN,	   /* TCP, which has no gain: a bool */
 	WINDOW_THRESHOLD,		   /* PIAS: first of seven, in bytes */
 	WINDOW_UNDO = WINDOW_THRESHOLD,	   /* TCP, which has no levels: a bool */
+	WINDOW_IDLE_RESTART,		   /* TCP: a bool */
 };
 
 /* clang-format off */
@@ -103,7 +105,7 @@ struct window_flow;
 /**
  * struct window_policy - how a window protocol differs from the others
  * @ecn: switches may mark its data packets.
- * @sack: its settings WINDOW_SACK, WINDOW_TURN and WINDOW_UNDO count.
+ * @sack: its settings WINDOW_SACK, WINDOW_TURN, WINDOW_UNDO and those after it count.
  * @per_message: each message has a stream, whatever the settings say.
  * @data_prio: priority of data packets of level 0; each further level has one less.
  * @ack_prio: priority of acks.
@@ -291,6 +293,7 @@ struct window_slab;
  * @turns: streams of a pair take turns, instead of one at random.
  * @sack: acks say which bytes came out of order, and losses are found as in window_sack.c.
  * @undo: with @sack, a time-out that was too early is undone.
+ * @idle_restart: a stream that was idle has the window @initial again.
  * @per_message: each message has a stream of its own.
  * @streams: number of streams for each pair of client and server.
  * @ack_every: number of segments for which there is one ack.
@@ -309,7 +312,7 @@ struct window {
 	u64 initial, max;
 	u64 rto_min;
 	u32 dup_limit;
-	bool per_message, sack, turns, undo;
+	bool per_message, sack, turns, undo, idle_restart;
 	u32 streams;
 	u32 ack_every;
 	u64 ack_delay;

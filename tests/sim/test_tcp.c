@@ -77,6 +77,30 @@ static void test_idle_and_unused_windows(void **state)
 	world_end();
 }
 
+static u64 window_after_idleness(bool restarts)
+{
+	struct sim_config cfg;
+	u64 cwnd;
+
+	long_links(&cfg);
+	cfg.option[WINDOW_INITIAL] = 10;
+	cfg.option[WINDOW_IDLE_RESTART] = restarts;
+	world_new(&cfg);
+	world_send(0, 1, 1000000);
+	world_run(SIM_S);
+	world_send(0, 1, MSS);
+	cwnd = world_flow(0, 1)->cwnd;
+	world_end();
+	return cwnd;
+}
+
+static void test_idle_window_may_stay(void **state)
+{
+	(void)state;
+	assert_int_equal(window_after_idleness(true), 10 * MSS);
+	assert_true(window_after_idleness(false) > 100 * MSS);
+}
+
 static void test_delayed_acks(void **state)
 {
 	struct sim_config cfg;
@@ -406,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_slow_start_doubles),
 		cmocka_unit_test(test_avoidance_adds_one_segment),
 		cmocka_unit_test(test_idle_and_unused_windows),
+		cmocka_unit_test(test_idle_window_may_stay),
 		cmocka_unit_test(test_delayed_acks),
 		cmocka_unit_test(test_fast_retransmit),
 		cmocka_unit_test(test_partial_ack),
