@@ -5,7 +5,7 @@ Engine, settings, arrivals (common/arrivals.c, by seed and host), rate, MTU, hea
 the lab's. So are links, which let a packet go when its time begins ("shaped"), and network cards,
 which do not say when they have room, so that the engine paces by its clock ("card"). The software's
 delay is what the shortest message takes longer in the idle lab than there. What is not the lab's:
-the simulator's TCP is a model without Cubic (docs/competitors.md).
+the simulator's TCP is a model (docs/competitors.md).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spe
         # As the lab's hosts, and homa-bench on them. Delayed acks are Linux', which no dilation makes
         # longer.
         least_us = str(tcp.SLOW_RTO_MIN_MS * 1000)
-        linux = {"sack": "1", "undo": "1", "idle-restart": "0", "ack-delay": "40000"}
+        linux = {"sack": "1", "undo": "1", "cubic": "1", "idle-restart": "0", "ack-delay": "40000"}
         spec["set"] = {**linux, "turns": "1", "rto-min": least_us}
     return spec
 

@@ -8,10 +8,10 @@
  * 8, in the scripts of its published module); a request takes one at random,
  * and its response comes back on it.
  *
- * Congestion control is NewReno, loss recovery without SACK unless it is set
- * (window_loss.c); window.h lists the RFCs and what the model leaves out. What
- * sets it apart from Linux as measured there: NewReno instead of Cubic, no SACK,
- * no RACK, no segmentation offload, no CPU time.
+ * Congestion control is NewReno, loss recovery without SACK unless they are set
+ * (window_cubic.c, window_loss.c); window.h lists the RFCs and what the model
+ * leaves out. What sets it apart from Linux as measured there: NewReno instead
+ * of Cubic, no SACK, no RACK, no segmentation offload, no CPU time.
  *
  * Parameters: initial window 10 (RFC 6928); least time-out 10 ms, as in DCTCP's
  * own evaluation (SIGCOMM'10) and a data centre (Linux has 200 ms, but with
@@ -36,6 +36,8 @@ static const struct sim_option tcp_options[] = {
 	{ "idle-restart", 1, 0, 1, "bool",
 	  "a connection that was idle has the initial window again (RFC 5681); 0: its last one, "
 	  "as Linux with tcp_slow_start_after_idle=0" },
+	{ "cubic", 0, 0, 1, "bool",
+	  "windows grow and shrink as CUBIC's (RFC 9438) with HyStart, as Linux' do; 0: NewReno's" },
 	{ NULL, 0, 0, 0, NULL, NULL },
 };
 

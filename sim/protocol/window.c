@@ -61,6 +61,7 @@ static void window_settings(struct sim *sim, struct window *w)
 	w->turns = w->policy->sack && option[WINDOW_TURN];
 	w->undo = w->sack && option[WINDOW_UNDO];
 	w->idle_restart = !w->policy->sack || option[WINDOW_IDLE_RESTART];
+	w->cubic = w->policy->sack && option[WINDOW_CUBIC];
 	if (!w->policy->ecn)
 		return;
 	w->gain = (u32)option[WINDOW_GAIN];
@@ -277,11 +278,14 @@ static bool window_can_send(const struct window *w, const struct window_flow *f)
 	return !flight || flight + bytes <= window_usable(w, f);
 }
 
-static void window_enqueue(struct window *w, struct window_flow *f)
+static void window_enqueue(struct sim *sim, struct window_flow *f)
 {
+	struct window *w = window_of(sim);
 	struct window_host *wh = &w->hosts[f->src];
 	u8 level = 0;
 
+	if (w->cubic)
+		f->ready_at = sim->now;
 	if (w->policy->level)
 		level = w->policy->level(w, f, f->rexmit ? f->snd_una : f->snd_nxt);
 	f->level = level;
@@ -301,7 +305,7 @@ void window_wake(struct sim *sim, struct window_flow *f)
 
 	if (f->queued || !window_can_send(w, f))
 		return;
-	window_enqueue(w, f);
+	window_enqueue(sim, f);
 	sim_port_kick(sim, sim->hosts[f->src].up);
 }
 
@@ -419,9 +423,12 @@ static struct sim_pkt *window_segment(struct sim *sim, struct window_flow *f)
 	pkt->x[WINDOW_X_SEQ] = seq;
 	pkt->x[WINDOW_X_FLOW] = (uintptr_t)f;
 	pkt->x[WINDOW_X_SERIAL] = f->serial;
-	pkt->x[WINDOW_X_MARKED] = 0;
+	pkt->x[WINDOW_X_MARKED] = w->cubic ? f->ready_at << WINDOW_SINCE_SHIFT : 0;
+	if (w->cubic && f->snd_una == f->snd_max)
+		window_cubic_starts(sim, f);
 	if (window_advance(sim, f, seq, (u32)bytes)) {
 		pkt->flags |= SIM_RETRANSMIT;
+		pkt->x[WINDOW_X_MARKED] = 0;
 		w->counts.retransmits++;
 	}
 	w->counts.data++;
@@ -448,7 +455,7 @@ struct sim_pkt *window_tx(struct sim *sim, struct sim_host *host)
 		return NULL;
 	pkt = window_segment(sim, f);
 	if (window_can_send(w, f))
-		window_enqueue(w, f);
+		window_enqueue(sim, f);
 	return pkt;
 }
 

@@ -7,6 +7,7 @@
  *
  *	window.c          streams, segments, the sender's order of service
  *	window_loss.c     acks, window growth, fast recovery, time-outs
+ *	window_cubic.c    how TCP's windows grow and shrink with its setting cubic
  *	window_receive.c  putting segments together, acking them
  *
  * Sources: slow start, congestion avoidance, fast retransmit: RFC 5681;
@@ -47,8 +48,13 @@
 enum window_type { WINDOW_DATA = 1, WINDOW_ACK };
 
 /** Words of a packet, x[]: number of its first byte or of the byte that it acks, its stream,
- * that stream's serial, and whether the ack echoes a mark. */
+ * that stream's serial, and whether the ack echoes a mark, with a time above that. */
 enum window_word { WINDOW_X_SEQ, WINDOW_X_FLOW, WINDOW_X_SERIAL, WINDOW_X_MARKED };
+
+/** In x[WINDOW_X_MARKED], above the bit that echoes a mark: with cubic the time, ps, from which
+ * the segment waited for its host's link, and in its ack the same; 0: it was sent again, or
+ * the ack is not the answer to one segment. */
+#define WINDOW_SINCE_SHIFT 1
 
 /** Settings that every protocol here begins with; DCTCP and PIAS continue with K and
  * gain. */
@@ -69,6 +75,7 @@ enum window_option {
 	WINDOW_THRESHOLD,		   /* PIAS: first of seven, in bytes */
 	WINDOW_UNDO = WINDOW_THRESHOLD,	   /* TCP, which has no levels: a bool */
 	WINDOW_IDLE_RESTART,		   /* TCP: a bool */
+	WINDOW_CUBIC,			   /* TCP: a bool */
 };
 
 /* clang-format off */
@@ -141,6 +148,28 @@ struct window_ranges {
 };
 
 /**
+ * struct window_cubic - what CUBIC and HyStart remember of a stream; see window_cubic.c
+ * @epoch: time at which the window began to grow after it was reduced, ps; 0: it has not yet.
+ * @most: window at which the last loss was, in bytes; 0: none since the begin or a time-out.
+ * @most_now: window towards which it grows in this epoch, in bytes.
+ * @place_ms: time from @epoch until the window is @most_now, ms.
+ * @estimate: window that NewReno would have, in bytes.
+ * @least_rtt: least round trip since the begin or a time-out, ps; 0: none is known.
+ * @round_end: byte after whose ack the next round of slow start begins.
+ * @round_at: time at which this round began, ps.
+ * @round_rtt: least round trip in it, ps.
+ * @train_at: time of the last ack of those that have followed each other closely in it, ps.
+ * @samples: number of round trips in it, as far as they are counted.
+ * @left: HyStart has ended slow start.
+ */
+struct window_cubic {
+	u64 epoch, most, most_now, place_ms, estimate, least_rtt;
+	u64 round_end, round_at, round_rtt, train_at;
+	u32 samples;
+	bool left;
+};
+
+/**
  * struct window_flow - a stream, with its two ends, which share nothing but the list of
  * messages
  *
@@ -196,6 +225,9 @@ struct window_ranges {
  * @undo_cwnd, @undo_ssthresh: what the time-out has reduced.
  * @undo_from: end of the bytes that acks had spoken of by then.
  * @undo_seq, @undo_at: @timed_seq and @timed_at before it.
+ * @ready_at: time at which it began to wait for its host's link with its next segment, ps;
+ *	with cubic only.
+ * @cubic: what CUBIC remembers.
  * @rcv_nxt: at the receiver, the next byte that it lacks.
  * @in: at the receiver, bytes that came beyond @rcv_nxt.
  * @latest: at the receiver, first byte of the segment that came last.
@@ -236,6 +268,8 @@ struct window_flow {
 	u64 high_rxt, lost_to, pass_mark, pass_at, rexmit_at;
 	bool probed, timed_out, overtaken, doubtful;
 	u64 undo_cwnd, undo_ssthresh, undo_from, undo_seq, undo_at;
+	u64 ready_at;
+	struct window_cubic cubic;
 	struct sim_event timer, ack_timer;
 } __attribute__((aligned(64)));
 
@@ -294,6 +328,7 @@ struct window_slab;
  * @sack: acks say which bytes came out of order, and losses are found as in window_sack.c.
  * @undo: with @sack, a time-out that was too early is undone.
  * @idle_restart: a stream that was idle has the window @initial again.
+ * @cubic: windows grow and shrink as CUBIC's.
  * @per_message: each message has a stream of its own.
  * @streams: number of streams for each pair of client and server.
  * @ack_every: number of segments for which there is one ack.
@@ -312,7 +347,7 @@ struct window {
 	u64 initial, max;
 	u64 rto_min;
 	u32 dup_limit;
-	bool per_message, sack, turns, undo, idle_restart;
+	bool per_message, sack, turns, undo, idle_restart, cubic;
 	u32 streams;
 	u32 ack_every;
 	u64 ack_delay;
@@ -348,6 +383,15 @@ static inline u32 window_wire(const struct window *w, u32 payload)
 static inline u64 window_msg_end(const struct sim_msg *msg)
 {
 	return msg->x[0];
+}
+
+/* Notes for CUBIC that @f, which has nothing under way, sends: its idleness does not count. */
+static inline void window_cubic_starts(const struct sim *sim, struct window_flow *f)
+{
+	u64 epoch = f->cubic.epoch + sim->now - f->last_tx;
+
+	if (f->cubic.epoch)
+		f->cubic.epoch = epoch < sim->now ? epoch : sim->now;
 }
 
 /* ---- window.c ---- */
@@ -401,6 +445,19 @@ u64 window_sack_highest(const struct window_flow *f);
 u64 window_sack_pipe(const struct window_flow *f);
 /** window_sack_hole() - find the next lost bytes, [@from, @to); false: there are none */
 bool window_sack_hole(const struct window_flow *f, u64 *from, u64 *to);
+
+/* ---- window_cubic.c ---- */
+
+/** window_cubic_grow() - open the window by an ack of @acked bytes beyond slow start */
+void window_cubic_grow(const struct window *w, struct window_flow *f, u64 now, u64 acked);
+/** window_cubic_reduced() - note a loss; return what is left of the window, in bytes */
+u64 window_cubic_reduced(struct window_flow *f);
+/** window_cubic_forget() - note a time-out */
+void window_cubic_forget(struct window_flow *f);
+/** window_cubic_rtt() - note that the ack of the bytes below @ack tells of a round trip of
+ * @rtt ps, before window_ack() */
+void window_cubic_rtt(const struct window *w, struct window_flow *f, u64 ack, u64 now,
+		      u64 rtt);
 
 /* ---- window_loss.c ---- */
 

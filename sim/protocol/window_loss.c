@@ -67,11 +67,12 @@ void window_arm(struct sim *sim, struct window_flow *f)
 		window_set_deadline(sim, f);
 }
 
-static u64 window_half_flight(const struct window *w, const struct window_flow *f)
+/* Returns the window that is left after a loss, in bytes. */
+static u64 window_reduced(const struct window *w, struct window_flow *f)
 {
-	u64 half = (f->snd_max - f->snd_una) / 2;
+	u64 left = w->cubic ? window_cubic_reduced(f) : (f->snd_max - f->snd_una) / 2;
 
-	return half > 2ull * w->mss ? half : 2ull * w->mss;
+	return left > 2ull * w->mss ? left : 2ull * w->mss;
 }
 
 static void window_timeout(struct sim *sim, struct window_flow *f)
@@ -81,9 +82,10 @@ static void window_timeout(struct sim *sim, struct window_flow *f)
 	w->counts.timeouts++;
 	/* A segment lost twice says no more about the path than lost once. */
 	if (!f->backoff)
-		f->ssthresh = window_half_flight(w, f);
+		f->ssthresh = window_reduced(w, f);
 	else
 		f->level_base = f->snd_una;
+	window_cubic_forget(f);
 	if (f->backoff < WINDOW_MAX_BACKOFF)
 		f->backoff++;
 	f->cwnd = w->mss;
@@ -140,8 +142,9 @@ static void window_sack_timeout(struct sim *sim, struct window_flow *f)
 			f->undo_ssthresh = f->ssthresh;
 			f->undo_seq = f->timed_seq;
 			f->undo_at = f->timed_at;
-			f->ssthresh = window_half_flight(w, f);
+			f->ssthresh = window_reduced(w, f);
 		}
+		window_cubic_forget(f);
 		f->undo_from = window_sack_highest(f);
 		if (f->backoff < WINDOW_MAX_BACKOFF)
 			f->backoff++;
@@ -211,10 +214,14 @@ static bool window_was_limiting(const struct window *w, const struct window_flow
 	return flight + w->mss > f->cwnd;
 }
 
-static void window_grow(const struct window *w, struct window_flow *f, u64 acked)
+static void window_grow(struct sim *sim, struct window_flow *f, u64 acked)
 {
+	const struct window *w = window_of(sim);
+
 	if (f->cwnd < f->ssthresh) {
 		f->cwnd += acked < 2ull * w->mss ? acked : 2ull * w->mss;
+	} else if (w->cubic) {
+		window_cubic_grow(w, f, sim->now, acked);
 	} else {
 		f->ca_bytes += acked;
 		if (f->ca_bytes >= f->cwnd) {
@@ -273,7 +280,7 @@ static void window_new_ack(struct sim *sim, struct window_flow *f, u64 ack, bool
 		f->dupacks = 0;
 		f->rexmit = false;
 		if (grow && limiting)
-			window_grow(w, f, acked);
+			window_grow(sim, f, acked);
 		window_set_deadline(sim, f);
 	}
 	if (f->snd_una == f->snd_max)
@@ -295,7 +302,7 @@ static void window_dup_ack(struct sim *sim, struct window_flow *f)
 	if (f->recover && f->snd_una <= f->recover)
 		return;
 	w->counts.fast++;
-	f->ssthresh = window_half_flight(w, f);
+	f->ssthresh = window_reduced(w, f);
 	f->cwnd = f->ssthresh + (u64)w->dup_limit * w->mss;
 	f->ca_bytes = 0;
 	f->recover = f->snd_max;
@@ -310,7 +317,7 @@ static void window_recover(struct sim *sim, struct window_flow *f)
 	struct window *w = window_of(sim);
 
 	w->counts.fast++;
-	f->ssthresh = window_half_flight(w, f);
+	f->ssthresh = window_reduced(w, f);
 	f->cwnd = f->ssthresh;
 	f->ca_bytes = 0;
 	f->recover = f->snd_max;
@@ -361,7 +368,7 @@ static void window_sack_recovering(struct sim *sim, struct window_flow *f, u64 a
 	}
 	w->counts.partial += acked > 0;
 	if (f->timed_out && acked)
-		window_grow(w, f, acked);
+		window_grow(sim, f, acked);
 	/* What was sent later has come, so what was sent again is lost again. */
 	if (window_sack_highest(f) > f->pass_mark)
 		f->overtaken = true;
@@ -392,7 +399,7 @@ static void window_sack_ack(struct sim *sim, struct window_flow *f, u64 ack)
 	else if (f->lost_to > f->snd_una && f->sacked.num)
 		window_recover(sim, f);
 	else if (acked && limiting)
-		window_grow(w, f, acked);
+		window_grow(sim, f, acked);
 	if (f->snd_una == f->snd_max)
 		f->deadline = SIM_NEVER;
 	else if (acked)

@@ -24,12 +24,14 @@ static void window_deliver(struct sim *sim, struct window_flow *f, const struct 
 	}
 }
 
-/* Sends an ack in @pkt, which was the received packet and has no other use any more. */
+/* Sends an ack in @pkt, which was the received packet and has no other use any more, or
+ * is a new one. */
 static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pkt *pkt,
 			   bool ce)
 {
 	struct window *w = window_of(sim);
 	struct window_host *wh = &w->hosts[f->dst];
+	u64 since = pkt->x[WINDOW_X_MARKED] >> WINDOW_SINCE_SHIFT;
 
 	pkt->type = WINDOW_ACK;
 	pkt->src = f->dst;
@@ -49,7 +51,8 @@ static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pk
 	pkt->x[WINDOW_X_SEQ] = f->rcv_nxt;
 	pkt->x[WINDOW_X_FLOW] = (uintptr_t)f;
 	pkt->x[WINDOW_X_SERIAL] = f->serial;
-	pkt->x[WINDOW_X_MARKED] = ce;
+	/* A packet that is the segment's own has the segment's time. */
+	pkt->x[WINDOW_X_MARKED] = since << WINDOW_SINCE_SHIFT | ce;
 	if (w->sack)
 		window_sack_blocks(f, f->latest, pkt);
 	pkt->via = NULL;
@@ -129,7 +132,8 @@ void window_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
 {
 	struct window_flow *f = (struct window_flow *)(uintptr_t)pkt->x[WINDOW_X_FLOW];
 	u64 seq = pkt->x[WINDOW_X_SEQ];
-	bool marked = pkt->x[WINDOW_X_MARKED] != 0;
+	u64 since = pkt->x[WINDOW_X_MARKED] >> WINDOW_SINCE_SHIFT;
+	bool marked = pkt->x[WINDOW_X_MARKED] & 1;
 
 	(void)host;
 	if (f->serial != pkt->x[WINDOW_X_SERIAL]) {
@@ -140,6 +144,9 @@ void window_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
 		if (window_of(sim)->sack)
 			window_sack_take(f, pkt);
 		sim_pkt_free(sim, pkt);
+		if (since && seq >= f->snd_una)
+			window_cubic_rtt(window_of(sim), f, seq, sim->now,
+					 sim->now - since);
 		window_ack(sim, f, seq, marked);
 	}
 }

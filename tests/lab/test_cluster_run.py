@@ -250,7 +250,7 @@ def test_simulated__is_the_labs_network() -> None:
     tcp = simulated.spec_of(SETUP, Point("tcp-pool", "w5", 0.8), 10**8)
     assert tcp["protocol"] == "tcp"
     linux = {"sack": "1", "rto-min": "200000", "ack-delay": "40000"}
-    linux |= {"undo": "1", "idle-restart": "0"}
+    linux |= {"undo": "1", "cubic": "1", "idle-restart": "0"}
     assert tcp["set"] == {**linux, "turns": "1"}
 
 
