@@ -67,6 +67,8 @@ struct sim_failure {
  * @recv_ps: delay of each packet by software (and NIC) of its receiver, ps.
  * @cut_through: switches send on before they have the whole packet.
  * @shaped: links are shapers: a packet has arrived when its time on the link begins.
+ * @burst_ps: with @shaped, time that an idle link saves up as Linux' HTB does, ps: what comes
+ *	then begins so much early, and ports count packets as Linux does; 0: neither.
  * @balance: how packets choose among equally short ways.
  * @queue: queueing discipline of the switches' ports.
  * @port_bytes: queue limit of each switch port, bytes; 0: unlimited.
@@ -113,6 +115,7 @@ struct sim_config {
 	u32 host_mbps, fabric_mbps;
 	u64 host_prop_ps, fabric_prop_ps, switch_ps, send_ps, recv_ps;
 	bool cut_through, shaped;
+	u64 burst_ps;
 	enum sim_balance balance;
 	enum sim_queue_kind queue;
 	u64 port_bytes, shared_bytes, ecn_bytes;

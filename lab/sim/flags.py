@@ -66,6 +66,7 @@ def _network() -> list[Flag]:
         Flag("receive-delay", "time", "software of the receiving host", "500ns", g),
         Flag("cut-through", "flag", "switches pass a packet on while it still arrives", "", g),
         Flag("shaped", "flag", "links let a packet go when its time begins, as HTB does", "", g),
+        Flag("htb-burst", "time", "with shaped: saved up in a pause, and ports count bytes as HTB", "0ns", g),
         Flag("balance", "choice", "paths: random per packet, or fixed per flow", "of the protocol", g, ("spray", "ecmp")),
         Flag("queue", "choice", "discipline of the switches' ports", "of the protocol", g, ("priority", "rank", "trim")),
         Flag("port-buffer", "bytes", "limit of each switch port's queue; 0: none", "of the protocol", g),

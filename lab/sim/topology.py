@@ -32,6 +32,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "fabric-delay": "fabric-delay",
         "loss": "loss",
         "shaped": "shaped",
+        "htb-burst": "htb-burst",
     },
     "switches": {
         "delay": "switch-delay",

@@ -246,6 +246,8 @@ static int check(struct sim_options *o, char *err, size_t errlen)
 			 cfg->apart - 1, cfg->hosts - 1);
 		return -EINVAL;
 	}
+	if (cfg->burst_ps && !cfg->shaped)
+		return wrong(err, errlen, "--htb-burst needs --shaped");
 	if (cfg->response && !(cfg->rpc && cfg->arrivals[0]))
 		return wrong(err, errlen,
 			     "--response-size is for --mode rpc with --arrivals FILE");

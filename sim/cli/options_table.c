@@ -80,6 +80,7 @@ TIME_FLAG(set_fabric_delay, "fabric-delay", cfg.fabric_prop_ps)
 TIME_FLAG(set_switch_delay, "switch-delay", cfg.switch_ps)
 TIME_FLAG(set_send_delay, "send-delay", cfg.send_ps)
 TIME_FLAG(set_receive_delay, "receive-delay", cfg.recv_ps)
+TIME_FLAG(set_htb_burst, "htb-burst", cfg.burst_ps)
 TIME_FLAG(set_drain, "drain", cfg.drain_ps)
 TIME_FLAG(set_warm_start, "warm-start", warm_start)
 TIME_FLAG(set_trace_from, "trace-from", trace_from)
@@ -512,6 +513,10 @@ const struct sim_flag sim_flags[] = {
 	{ "shaped", NULL,
 	  "links let a packet go when its time on them begins, as Linux' HTB does",
 	  set_shaped },
+	{ "htb-burst", "T",
+	  "with --shaped: after a pause the next packet may begin up to T early, and "
+	  "--port-buffer counts 24 bytes less of each packet, both as Linux' HTB (0: neither)",
+	  set_htb_burst },
 	{ "balance", "HOW",
 	  "spray: any path for each packet; ecmp: one for each flow (protocol's)",
 	  set_balance },

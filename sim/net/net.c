@@ -22,6 +22,10 @@
  * when the whole packet is there, for otherwise the output would run dry in
  * the middle of it. Hosts always wait for the last bit.
  *
+ * Shaped. A token bucket, as Linux' HTB: it may send when it owes nothing, and a
+ * pause saves up a burst at most. So after a pause the second packet begins up to
+ * a burst before the time of the first is over; in a row none does.
+ *
  * Blame. A packet that finds the port sending something that would be served
  * later if both were waiting, loses the rest of that transmission to it: the
  * preemption lag. All other waiting is queueing.
@@ -72,11 +76,32 @@ static inline u64 pkt_ready_at(const struct sim *sim, const struct sim_port *por
 	return pkt->head_at + SIM_CUT_BYTES * port->ps_per_byte;
 }
 
+/* Returns when the link of @port may take another packet after one of @wire bytes from now on. */
+static inline u64 port_busy_until(const struct sim *sim, const struct sim_port *port,
+				  u32 wire)
+{
+	u64 from = sim->now, saved;
+
+	if (unlikely(sim->cfg.shaped) && sim->cfg.burst_ps) {
+		saved = from > sim->cfg.burst_ps ? from - sim->cfg.burst_ps : 0;
+		from = port->busy_until > saved ? port->busy_until : saved;
+	}
+	return from + (u64)wire * port->ps_per_byte;
+}
+
+/* Has @port look again for what is to be sent when the link takes another packet. */
+static inline void port_free_later(struct sim *sim, struct sim_port *port)
+{
+	u64 at = port->busy_until > sim->now ? port->busy_until : sim->now;
+
+	sim_event_add(sim->agenda, &port->free, at);
+}
+
 /* Starts to send @pkt on the link of @port. */
 static inline void port_transmit(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt)
 {
 	const u64 now = sim->now;
-	const u64 done = now + (u64)pkt->wire * port->ps_per_byte;
+	const u64 done = port_busy_until(sim, port, pkt->wire);
 	const u64 there = unlikely(sim->cfg.shaped) ? now : done;
 
 	if (port->level == SIM_HOST_DOWN && sim->hosts[port->peer].withheld &&
@@ -119,7 +144,7 @@ static inline void port_wait(struct sim *sim, struct sim_port *port)
 {
 	if (port->busy_levels)
 		port->free.soon = port->fifo[sim_port_level(port)].head;
-	sim_event_add(sim->agenda, &port->free, port->busy_until);
+	port_free_later(sim, port);
 }
 
 static void port_next(struct sim *sim, struct sim_port *port)
@@ -173,7 +198,7 @@ void sim_port_put(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt)
 		pkt->lag_ps += port->busy_until - now;
 	port->queue->put(sim, port, pkt);
 	if (!sim_event_pending(&port->free) && port->packets)
-		sim_event_add(sim->agenda, &port->free, port->busy_until);
+		port_free_later(sim, port);
 }
 
 /* ---- ports of hosts ---- */
@@ -197,7 +222,7 @@ static void host_pull(struct sim *sim, struct sim_port *port)
 	if (unlikely(sim->cores))
 		sim_software_tx(sim, pkt);
 	port_transmit(sim, port, pkt);
-	sim_event_add(sim->agenda, &port->free, port->busy_until);
+	port_free_later(sim, port);
 }
 
 static void host_free(struct sim *sim, struct sim_event *ev)

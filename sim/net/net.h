@@ -8,7 +8,8 @@
  * A packet arrives at a switch, is given to the port that leads on, waits in
  * its queue, is serialised, travels, arrives. Store and forward: it counts as
  * arrived when its last bit is there; cut through: when its first 64 bytes are;
- * shaped: when its first bit is.
+ * shaped: when its first bit is, and with a burst the next one may begin that much before the
+ * end of the first after a pause.
  * The fixed delay of a switch (switch_ps) passes before it is queued.
  *
  * Written by: the one thread that runs the simulation.
@@ -22,6 +23,8 @@
 #define SIM_PRIORITIES 8
 /* Bytes on the wire beside the IP packet: preamble 8, Ethernet header 14, FCS 4, gap 12. */
 #define SIM_FRAMING 38u
+/* Those of them that Linux does not count as bytes of a packet: all but the header. */
+#define SIM_UNCOUNTED 24u
 /* Bytes on the wire of the shortest frame. */
 #define SIM_MIN_WIRE 84u
 #define SIM_MAX_HDR 96u
@@ -158,7 +161,8 @@ struct sim_port_stats {
  * struct sim_port - the sending side of a link
  * @free: event of the time at which the port is free again.
  * @queue: queueing discipline of the port.
- * @busy_until: end of the transmission under way or of the last one, ps.
+ * @busy_until: end of the transmission under way or of the last one, ps; with a burst the time
+ *	from which on the next may begin, which may have passed when this one begins.
  * @ps_per_byte: time that a byte takes, ps.
  * @packets: number of queued packets, without the one under way.
  * @node: node that the port belongs to.

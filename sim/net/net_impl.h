@@ -204,15 +204,18 @@ static inline u32 sim_port_level(const struct sim_port *port)
 /**
  * sim_port_room() - does the buffer have room for @bytes more? Both the port's own limit
  * and the shared buffer must allow them; a port may hold alpha / 256 times what is free of
- * the shared buffer.
+ * the shared buffer. Links as Linux' HTB (burst_ps) count their packets without what only a
+ * cable has.
  */
 static inline bool sim_port_room(const struct sim *sim, const struct sim_port *port,
 				 u32 bytes)
 {
 	const u64 shared = sim->cfg.shared_bytes;
-	u64 used;
+	u64 used, uncounted = 0;
 
-	if (port->limit && port->bytes + bytes > port->limit)
+	if (sim->cfg.burst_ps)
+		uncounted = (port->packets + 1ull) * SIM_UNCOUNTED;
+	if (port->limit && port->bytes + bytes > port->limit + uncounted)
 		return false;
 	if (!shared)
 		return true;

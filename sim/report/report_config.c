@@ -41,6 +41,8 @@ static void add_network(cJSON *json, const struct sim_config *cfg)
 	cJSON_AddNumberToObject(net, "receive_delay_s", seconds(cfg->recv_ps));
 	cJSON_AddBoolToObject(net, "cut_through", cfg->cut_through);
 	cJSON_AddBoolToObject(net, "shaped", cfg->shaped);
+	if (cfg->burst_ps)
+		cJSON_AddNumberToObject(net, "htb_burst_s", seconds(cfg->burst_ps));
 	cJSON_AddStringToObject(net, "balance",
 				cfg->balance == SIM_SPRAY ? "spray" : "ecmp");
 	cJSON_AddStringToObject(net, "queue", queues[cfg->queue]);

@@ -111,6 +111,49 @@ static void net_time__shaped(void **state)
 	assert_int_equal(time_of(&cfg, 0, 143, 1538), NS(1000 + 750 + 500));
 }
 
+/* Sends @n packets of @wire bytes in a row after a pause, over shaped links that save up @burst_ns;
+ * @seen has their arrivals. */
+static void after_a_pause(struct seen *seen, u64 burst_ns, u32 n, u32 wire)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+	u32 i;
+
+	one_switch(&cfg, 3);
+	cfg.shaped = true;
+	cfg.burst_ps = NS(burst_ns);
+	sim = blast_new(&cfg);
+	assert_non_null(sim);
+	seen->n = 0;
+	blast_on_rx(sim, see, seen);
+	for (i = 0; i < n; i++)
+		blast_send_at(sim, blast_pkt(sim, 1, 0, wire, 0), NS(10000));
+	sim_run(sim, SIM_NEVER);
+	assert_int_equal(seen->n, n);
+	sim_free(sim);
+}
+
+static void net_time__a_shaper_saves_up_a_burst(void **state)
+{
+	struct seen seen;
+
+	(void)state;
+	/* None: each after the time of the one before. */
+	after_a_pause(&seen, 0, 3, 1538);
+	assert_int_equal(seen.at[1] - seen.at[0], 1538 * 800);
+	assert_int_equal(seen.at[2] - seen.at[1], 1538 * 800);
+	/* The second is early, and no other of the row. */
+	after_a_pause(&seen, 500, 3, 1538);
+	assert_int_equal(seen.at[1] - seen.at[0], 1538 * 800 - NS(500));
+	assert_int_equal(seen.at[2] - seen.at[1], 1538 * 800);
+	/* Three times 67.2 ns are 1.6 ns more than 200. */
+	after_a_pause(&seen, 200, 5, 84);
+	assert_int_equal(seen.at[1], seen.at[0]);
+	assert_int_equal(seen.at[2], seen.at[0]);
+	assert_int_equal(seen.at[3] - seen.at[0], 3 * 84 * 800 - NS(200));
+	assert_int_equal(seen.at[4] - seen.at[3], 84 * 800);
+}
+
 static void net_time__fat_tree(void **state)
 {
 	struct sim_config cfg;
@@ -525,6 +568,7 @@ int main(void)
 		cmocka_unit_test(net_time__as_in_the_study),
 		cmocka_unit_test(net_time__cut_through),
 		cmocka_unit_test(net_time__shaped),
+		cmocka_unit_test(net_time__a_shaper_saves_up_a_burst),
 		cmocka_unit_test(net_time__fat_tree),
 		cmocka_unit_test(net_time__follows_from_the_path),
 		cmocka_unit_test(net_wait__behind_an_equal_is_queueing),

@@ -313,6 +313,8 @@ static const struct {
 	{ "--warm-start 1ms --load 0", "--warm-start is for --mode oneway" },
 	{ "--trace-until 1ms", "need --trace FILE or --pcap FILE" },
 	{ "--trace x --trace-from 2ms --trace-until 1ms", "must be later" },
+	{ "--htb-burst x", "a time such as" },
+	{ "--htb-burst 1us", "--htb-burst needs --shaped" },
 	{ "--port-buffer x", "a size such as" },
 	{ "--shared-buffer x", "a size such as" },
 	{ "--ecn x", "a size such as" },

@@ -101,6 +101,35 @@ static void queue_priority__limit_drops_the_tail(void **state)
 	sim_free(sim);
 }
 
+static void set_htb_limit(struct sim_config *cfg)
+{
+	cfg->shaped = true;
+	cfg->burst_ps = SIM_US;
+	cfg->port_bytes = 3 * (FULL - 24);
+}
+
+/* Linux does not count preamble, CRC and gap: three full frames fit, and no byte more. */
+static void queue_priority__limit_counts_as_linux_does(void **state)
+{
+	struct sim *sim = switch_with(SIM_QUEUE_PRIORITY, set_htb_limit);
+	struct sim_port *port = sim->hosts[0].down;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		put(sim, port, FULL, 0, 0);
+	assert_int_equal(port->stats.drops, 0);
+	assert_int_equal(port->bytes, 3 * FULL);
+	put(sim, port, 84, 7, 0);
+	assert_int_equal(port->stats.drops, 1);
+	get(sim, port);
+	put(sim, port, FULL + 1, 7, 0);
+	assert_int_equal(port->stats.drops, 2);
+	put(sim, port, FULL, 7, 0);
+	assert_int_equal(port->stats.drops, 2);
+	sim_free(sim);
+}
+
 static void set_ecn(struct sim_config *cfg)
 {
 	cfg->ecn_bytes = 4 * FULL;
@@ -452,6 +481,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(queue_priority__levels_then_order),
 		cmocka_unit_test(queue_priority__limit_drops_the_tail),
+		cmocka_unit_test(queue_priority__limit_counts_as_linux_does),
 		cmocka_unit_test(queue_priority__marks_what_comes_to_a_long_queue),
 		cmocka_unit_test(queue_shared__a_port_leaves_room_for_others),
 		cmocka_unit_test(queue_rank__random),
