@@ -2,8 +2,9 @@
 """The simulator's half of `./homa lab run`: the same point in homa-sim.
 
 Engine, settings, arrivals (common/arrivals.c, by seed and host), rate, MTU, headers and buffer are
-the lab's. So are links, which let a packet go when its time begins ("shaped"), and network cards,
-which do not say when they have room, so that the engine paces by its clock ("card"). The software's
+the lab's. So are links, which let a packet go when its time begins ("shaped") and save up a burst
+("htb-burst"), and network cards, which do not say when they have room, so that the engine paces by
+its clock ("card"). The software's
 delay is what the shortest message takes longer in the idle lab than there. What is not the lab's:
 the simulator's TCP is a model (docs/competitors.md).
 """
@@ -87,8 +88,8 @@ def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spe
         "mtu": setup.mtu,
         "headers": "true",
         "shaped": "true",
-        # A shaper lets some bytes go early, so a port takes so many more before it is full.
-        "port-buffer": str(setup.buffer + uplink.burst_of(rate)),
+        "htb-burst": f"{uplink.burst_of(rate) * 8e9 / rate:.0f}ns",
+        "port-buffer": str(setup.buffer),
         "mode": "rpc",
         "load-kind": "payload",
         "cut": 1000000,
@@ -125,6 +126,8 @@ def alone(setup: Setup, point: Point, rate: int, size: int, shaped: bool = True)
         "measure": f"{gap_ms * _ALONE_MESSAGES:.6g}ms",
         "shaped": str(shaped).lower(),
     }
+    if not shaped:
+        more["htb-burst"] = "0ns"
     found = program.run(normal({**spec_of(setup, point, rate), **more})).get("latency_ns", {})
     if not found.get("p50"):
         raise LabError(f"homa-sim sent no message of {size} bytes on an idle network")

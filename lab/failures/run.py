@@ -24,7 +24,6 @@ from lab.console import Steps
 from lab.failures import faults, measured
 from lab.failures.faults import Cell, Times
 from lab.failures.measured import Measured
-from lab.net import uplink
 from lab.net.hosts import Lab, run
 from lab.net.runner import Job, measure_until_still, run_jobs
 from lab.net.switch import Switch
@@ -104,7 +103,7 @@ def _simulated(setup: Setup, cell: Cell, rate: int) -> dict:
     more: Spec = {
         "workload": cell.workload,
         "load": cell.point.load,
-        "port-buffer": str(faults.buffer_of(setup, cell) + uplink.burst_of(rate)),
+        "port-buffer": str(faults.buffer_of(setup, cell)),
         "apart": victim,
         "warmup": f"{when.warmup:g}s",
         "measure": f"{when.window:g}s",

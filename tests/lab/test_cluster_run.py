@@ -245,7 +245,11 @@ def test_simulated__is_the_labs_network() -> None:
     assert spec["preset"] == "linux"
     assert simulated.settings(Point("homa", "w5", 0.8), 1.0) == ["num_priorities=8"]
     assert "resend_interval_us=10000000" in simulated.settings(Point("homa", "w5", 0.8), 25_000)
-    assert (spec["hosts"], spec["link"], spec["port-buffer"]) == (8, "100mbit", "326250")
+    assert (spec["hosts"], spec["link"], spec["port-buffer"]) == (8, "100mbit", "325000")
+    # 100 us, but never less than the shortest frame.
+    assert spec["htb-burst"] == "100000ns"
+    slow = simulated.spec_of(SETUP, Point("homa", "w2", 0.8), 4 * 10**6)
+    assert slow["htb-burst"] == "168000ns"
     assert spec["send-delay"] == spec["receive-delay"] == "1500ns"
     tcp = simulated.spec_of(SETUP, Point("tcp-pool", "w5", 0.8), 10**8)
     assert tcp["protocol"] == "tcp"
