@@ -24,6 +24,11 @@ TIMEOUT_S = 120.0
 # Streams of TCP from a host to each other: in ATC'21 four ports of clients by eight of servers.
 STREAMS = 32
 HOST_S = 0.8  # about, to make a host
+# Receive buffers of a host's Homa in its program, bytes. The usual 32 MiB have room for some 28 of
+# the longest messages, and more may come at once from many hosts.
+RCVBUF = 256 << 20
+# What the engine counts of messages for which it had no buffers, and of what was sent for nothing.
+COUNTED = ("buffer_waits", "buffers_given_back", "restarts", "rx_duplicates")
 
 
 def switched(
@@ -71,7 +76,7 @@ def options(setup: Setup, point: Point, rate: int) -> list[str]:
         options += ["--via", "service"]
     elif point.transport == "homa":
         known = simulated.settings(point, setup.link_bps / rate)
-        options += ["--via", "afxdp", "--homa-config", ",".join(known)]
+        options += ["--via", "afxdp", "--homa-config", ",".join(known), "--rcvbuf", str(RCVBUF)]
     return options
 
 
@@ -101,6 +106,12 @@ def jobs(
 def busy_of(nodes: list[results.BenchResult], cores: int) -> float:
     """The share of this machine's processors that was not idle in the window, whoever used it."""
     return max(node.machine_busy_s / max(node.window_s, 1e-9) for node in nodes) / cores
+
+
+def counted(nodes: list[results.BenchResult]) -> dict[str, float]:
+    """Of each of COUNTED how many there were on all hosts; nothing if their programs do not say it."""
+    metrics = [node.details["metrics"] for node in nodes if "metrics" in node.details]
+    return {name: float(sum(one.get(name, 0) for one in metrics)) for name in COUNTED if metrics}
 
 
 def together(nodes: list[results.BenchResult]) -> list[results.SizeClass]:

@@ -150,6 +150,10 @@ def doubts_of(facts: dict[str, float], note: str) -> list[str]:
     if facts.get("uplink_drops"):
         found.append(f"hosts' own links dropped {facts['uplink_drops']:,.0f} packets")
     found += one_queue(facts)
+    if facts.get("buffer_waits"):
+        found.append(
+            f"programs ran out of receive buffers: {facts['buffer_waits']:,.0f} messages waited"
+        )
     if note:
         found.append(note)
     return found

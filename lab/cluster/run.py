@@ -167,6 +167,7 @@ def _loaded(
         "completed": float(sum(node.completed for node in hosts)),
         "goodput_share": sum(node.goodput_bps for node in hosts) / (len(hosts) * switch.rate_bps),
         "retransmits": float(sum(node.retransmits or 0 for node in hosts)),
+        **nodes.counted(hosts),
         "drops": float(sum(port.drops for port in ports)),
         "uplink_drops": float(switch.uplink_drops()),
         **switch.host_queues(point.transport != "homa"),

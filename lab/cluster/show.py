@@ -61,9 +61,29 @@ def point(one: Compared) -> None:
         f"{facts['sim_peak_queue'] / 1e3:,.0f}); software {facts['sim_delay_ns'] / 1e3:,.1f} µs "
         "each way"
     )
+    again = again_words(facts)
+    if again:
+        common_text.line(again)
     for doubt in one.doubts:
         common_text.line(f"does not count: {doubt}")
     out.print("")
+
+
+def again_words(facts: dict[str, float]) -> str:
+    """What was sent again; "" if the run does not say it."""
+    if "retransmits" not in facts or "sim_retransmits" not in facts:
+        return ""
+    text = f"sent again {facts['retransmits']:,.0f} packets (sim {facts['sim_retransmits']:,.0f}"
+    if "sim_timeouts" in facts:
+        text += f", {facts['sim_timeouts']:,.0f} time-outs"
+        text += f", of which {facts.get('sim_timeouts_undone', 0):,.0f} undone"
+    if "restarts" not in facts:
+        return f"{text})"
+    return (
+        f"{text}); {facts['rx_duplicates']:,.0f} came twice, {facts['restarts']:,.0f} requests started "
+        f"over; for {facts['buffer_waits']:,.0f} messages there was no receive buffer at first, "
+        f"{facts['buffers_given_back']:,.0f} gave theirs back"
+    )
 
 
 def summary(name: str, points: Sequence[Compared]) -> list[dict[str, object]]:

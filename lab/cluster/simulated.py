@@ -38,6 +38,13 @@ _TIMES = {
 }
 _STAY_INTERVALS = 3  # until a question and, if it was lost, a second one are answered
 _RECEIVE = 0.5  # share of the software's delay that is the receiver's
+# What homa-sim counts of packets that were sent again, by TCP and by Homa, and its name as a fact.
+_AGAIN = {
+    "retransmitted_packets": "retransmits",
+    "timeouts": "timeouts",
+    "timeouts_undone": "timeouts_undone",
+    "tx_retransmits": "retransmits",
+}
 
 
 @dataclass(frozen=True)
@@ -155,11 +162,13 @@ def run(setup: Setup, point: Point, rate: int, idle: Idle) -> Model:
     found = program.run(normal({**spec_of(setup, point, rate, delay), **timing}))
     counts = found.get("sim", {}).get("counts", {})
     queues = found.get("sim", {}).get("queues", {}).get("host-down", {})
+    metrics = found.get("transport", {}).get("metrics", {})
     facts = {
         "sim_delay_ns": delay,
         "sim_completed": float(found.get("latency_ns", {}).get("count", 0)),
         "sim_drops": float(counts.get("packets_dropped", 0)),
         "sim_peak_queue": float(queues.get("max_bytes", 0)),
         "sim_unfinished": float(found.get("sim", {}).get("unfinished", 0)),
+        **{f"sim_{name}": float(metrics[its]) for its, name in _AGAIN.items() if its in metrics},
     }
     return Model(list(found.get("deciles") or []), wires(setup, rate, idle.sizes), facts)

@@ -93,6 +93,7 @@ def _cell(
         "busy": nodes.busy_of(hosts, cores()),
         **lateness.facts_of(hosts),
         "failed": float(sum(node.failed for node in hosts)),
+        **nodes.counted(hosts),
         "completed": float(sum(node.completed for node in hosts)),
         "goodput_share": sum(node.goodput_bps for node in hosts) / links,
         "drops": float(sum(port.drops for port in switch.counters())),

@@ -126,6 +126,8 @@ def test_doubts__each_limit_is_said() -> None:
     assert real_and_simulated.doubts_of(good, "stood still") == ["stood still"]
     assert real_and_simulated.doubts_of({**good, "host_queues": 20.0}, "") == []
     assert "one queue" in real_and_simulated.doubts_of({**good, "host_queues": 1.0}, "")[0]
+    assert real_and_simulated.doubts_of({**good, "buffer_waits": 0.0}, "") == []
+    assert "7 messages" in real_and_simulated.doubts_of({**good, "buffer_waits": 7.0}, "")[0]
 
 
 def test_lateness__all_hosts_together() -> None:
@@ -231,6 +233,43 @@ def test_together__is_all_hosts() -> None:
 
     (found,) = nodes.together([Node([one]), Node([other])])  # type: ignore[list-item]
     assert (found.size_min, found.size_max, found.failed, found.latency.count) == (5, 50, 3, 4)
+
+
+def test_counted__is_what_the_engines_of_all_hosts_say() -> None:
+    """homa-bench leaves out what is 0, and TCP says nothing."""
+    some = [{"metrics": {"buffer_waits": 2, "tx_retransmits": 9}}, {"metrics": {"restarts": 1}}]
+    hosts = [SimpleNamespace(details=details) for details in some]
+    none = dict.fromkeys(nodes.COUNTED, 0.0)
+    assert nodes.counted(hosts) == {**none, "buffer_waits": 2, "restarts": 1}  # type: ignore[arg-type]
+    assert nodes.counted([SimpleNamespace(details={"name": "tcp"})]) == {}  # type: ignore[list-item]
+
+
+def test_options__homa_in_the_program_has_buffers_for_many_long_messages() -> None:
+    words = nodes.options(SETUP, Point("homa", "w5", 0.8), 10**8)
+    assert words[words.index("--rcvbuf") + 1] == str(256 << 20)
+    for setup_, transport in ((replace(SETUP, via="service"), "homa"), (SETUP, "tcp")):
+        assert "--rcvbuf" not in nodes.options(setup_, Point(transport, "w5", 0.8), 10**8)
+
+
+def test_again__words_have_what_a_run_says() -> None:
+    tcp = {"retransmits": 9.0, "sim_retransmits": 1234.0}
+    assert show.again_words({}) == show.again_words({"retransmits": 9.0}) == ""
+    assert show.again_words(tcp) == "sent again 9 packets (sim 1,234)"
+    timed = {**tcp, "sim_timeouts": 5.0, "sim_timeouts_undone": 3.0}
+    assert show.again_words(timed).endswith("1,234, 5 time-outs, of which 3 undone)")
+    homa = {**tcp, **dict.fromkeys(nodes.COUNTED, 0.0), "rx_duplicates": 6.0}
+    assert "6 came twice, 0 requests started over" in show.again_words(homa)
+
+
+@needs_bench
+@pytest.mark.parametrize("transport", ["homa", "tcp"])
+def test_simulated__says_what_was_sent_again(transport: str) -> None:
+    point = Point(transport, "w4", 0.8)
+    small = replace(SETUP, hosts=2, messages=100)
+    idle = Idle((8, 1000), (60e3, 160e3))
+    facts = simulated.run(small, point, 10**8, idle).facts
+    assert facts["sim_retransmits"] >= 0 and facts["sim_drops"] >= 0
+    assert ("sim_timeouts" in facts) == ("sim_timeouts_undone" in facts) == (transport == "tcp")
 
 
 def test_simulated__is_the_labs_network() -> None:
