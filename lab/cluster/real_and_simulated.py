@@ -19,9 +19,12 @@ from dataclasses import asdict, dataclass, field, fields
 from lab.bench.histogram import Histogram
 from lab.bench.results import SizeClass
 from lab.cluster import lateness
+from lab.net import tcp
 from lab.sim.tails import LEAST, histogram
 
 BUSY = 0.6  # of the processors: with more the machine may have been the limit
+# TCP's least time-out, ns: of a thousand messages a few that wait for it decide P99 alone.
+SLOW_NS = tcp.SLOW_RTO_MIN_MS * 1_000_000
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class Idle:
 @dataclass(frozen=True)
 class Row:
     """A tenth of the messages. Percentiles are ns, None of fewer than LEAST messages. In the middle
-    of the sizes `wires` is the round trip alone on bare wires, `idle` that in the idle lab."""
+    of the sizes `wires` is the round trip alone on bare wires, `idle` that in the idle lab. `slow`
+    is the share of messages that took longer than SLOW_NS, of "lab" and "sim"; None as above."""
 
     size_low: int
     size_high: int
@@ -54,6 +58,7 @@ class Row:
     idle: float
     lab: dict[str, float | None]
     sim: dict[str, float | None]
+    slow: dict[str, float | None] = field(default_factory=dict)
 
     def ratio(self, percentile: str) -> float | None:
         """The simulator's over the lab's."""
@@ -94,7 +99,8 @@ class Compared:
 
 def from_json(document: dict) -> Compared:
     """What Compared.as_json() gave."""
-    rows = [Row(**{one.name: row[one.name] for one in fields(Row)}) for row in document["rows"]]
+    known = [one.name for one in fields(Row)]
+    rows = [Row(**{name: row[name] for name in known if name in row}) for row in document["rows"]]
     named = {one.name: document[one.name] for one in fields(Compared)}
     return Compared(**{**named, "rows": rows})
 
@@ -117,6 +123,12 @@ def percentiles(shape: Histogram) -> dict[str, float | None]:
     }
 
 
+def slow_share(shape: Histogram) -> float | None:
+    """The share of values above SLOW_NS; None of fewer than LEAST."""
+    slow = sum(count for value, count in shape.counts.items() if value > SLOW_NS)
+    return slow / shape.count if shape.count >= LEAST else None
+
+
 def rows_of(lab: Sequence[SizeClass], sim: Sequence[dict], idle: Idle, wires: Idle) -> list[Row]:
     """The tenths of `lab` (all hosts together) beside homa-sim's `deciles`."""
     shapes = {int(row["decile"]): histogram(row.get("latency_ns")) for row in sim}
@@ -134,6 +146,7 @@ def rows_of(lab: Sequence[SizeClass], sim: Sequence[dict], idle: Idle, wires: Id
                 idle.at(size),
                 percentiles(one.latency),
                 percentiles(shape),
+                {"lab": slow_share(one.latency), "sim": slow_share(shape)},
             )
         )
     return found

@@ -51,7 +51,9 @@ def figure(name: str, wanted: Wanted, setup: Setup, count: int = MANY) -> list[C
                 p99 *= TCP if n < 9 else 2
             p99 *= 1 + 0.02 * (setup.seed - 1)
             both = (percentiles(p99, count), percentiles(1.1 * p99, count))
-            rows.append(Row(100 * 2**n, 200 * 2**n, count, count, 2e4, 2e4, *both))
+            share = (0.001 * n, 0.002 * n) if count >= 1000 else (None, None)
+            slow = dict(zip(("lab", "sim"), share, strict=True))
+            rows.append(Row(100 * 2**n, 200 * 2**n, count, count, 2e4, 2e4, *both, slow))
         label, levels = point.label, point.levels
         found.append(
             Compared(label, point.transport, point.workload, point.load, levels, rows, FACTS)

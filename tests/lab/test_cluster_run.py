@@ -100,6 +100,21 @@ def test_percentiles__none_of_fewer_than_a_thousand() -> None:
     assert real_and_simulated.percentiles(_shape({1000: 989, 2000: 11}))["p99"] == 2000
 
 
+def test_slow__is_the_share_above_tcps_least_time_out() -> None:
+    shape = _shape({1000: 985, 199_000_000: 10, 201_000_000: 3, 900_000_000: 2})
+    assert real_and_simulated.slow_share(shape) == 0.005
+    assert real_and_simulated.slow_share(_shape({900_000_000: 999})) is None
+    lab = SizeClass(100, 400, 0, shape, Histogram())
+    idle = Idle((100, 300), (20e3, 40e3))
+    (row,) = real_and_simulated.rows_of([lab], [], idle, idle)
+    assert row.slow == {"lab": 0.005, "sim": None}
+    # What was kept before there was such a share is read all the same.
+    document = json.loads(json.dumps(replace(_compared("tcp", 3e8), rows=[row]).as_json()))
+    assert real_and_simulated.from_json(document).rows == [row]
+    del document["rows"][0]["slow"]
+    assert real_and_simulated.from_json(document).rows == [replace(row, slow={})]
+
+
 def test_rows__lab_and_simulator_have_one_denominator() -> None:
     lab = SizeClass(100, 400, 0, _shape({60_000: 1500}), Histogram())
     sim = {"decile": 1, "latency_ns": _json(_shape({50_000: 1400}))}

@@ -120,8 +120,20 @@ def test_fig3__is_judged_by_what_is_published_and_by_each_tenth(
     assert off["ours"]["mean"] == pytest.approx(10) and off["rule"] == "± 15" and off["met"]
     other = rows["W4, TCP stream, the tenth that differs most: simulated P99 off the real one by"]
     assert not other["rule"] and other["met"] is None
+    most = "W4, TCP stream: slower than 200 ms, of the tenth with most"
+    assert rows[most]["ours"]["mean"] == pytest.approx(0.9)
+    assert rows[f"{most}, simulated"]["ours"]["mean"] == pytest.approx(1.8)
+    assert "W4, Homa: slower than 200 ms, of the tenth with most" not in rows
+    (record,) = [
+        one
+        for one in json.loads((tmp_path / "lab-fig3.json").read_text())["data"]
+        if (one["workload"], one["transport"], one["tenth"]) == ("w4", "tcp", 10)
+    ]
+    assert (record["slow_share"], record["slow_share_sim"]) == pytest.approx((0.009, 0.018))
     text = " ".join((tmp_path / "results.md").read_text().split())
     assert "Not measured with short runs" not in text
+    tenths = "0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9 % (simulated 0, 0.2, 0.4"
+    assert tenths in text
     assert "Seeds 1; intervals need more than one seed." in text
 
 

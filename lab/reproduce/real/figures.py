@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from lab.cluster import plot
 from lab.cluster.points import FIGURES, SHARES, TITLES
-from lab.cluster.real_and_simulated import Compared, Row, divided
+from lab.cluster.real_and_simulated import SLOW_NS, Compared, Row, divided
 from lab.reproduce.real.experiment import (
     One, Runs, Value, compared_with_simulated, goal, notes, off, over_seeds, painted, worst,
 )  # fmt: skip
-from lab.sim import compare
+from lab.sim import compare, tails
 from lab.sim.figures.base import Output
 from lab.sim.published import published
 
@@ -24,6 +24,7 @@ BOTH = ("p50", "p99")
 _COLUMNS = [
     "seed", "workload", "label", "transport", "load", "levels", "tenth", "from_bytes", "to_bytes",
     "n", "n_sim", "p50_us", "p99_us", "sim_p50_us", "sim_p99_us", "slowdown_p99", "slowdown_p99_sim",
+    "slow_share", "slow_share_sim",
 ]  # fmt: skip
 
 # A tenth of which there is no message.
@@ -90,6 +91,18 @@ class Found:
             return off(row.sim[percentile], row.lab[percentile]), min(row.count, row.sim_count)
 
         return over_seeds(of(found) for found in self._seeds)
+
+    def slow(self, one: Compared, where: str) -> list[Value]:
+        """Of each tenth how many percent took longer than SLOW_NS."""
+
+        def of(found: dict[tuple[str, str], Compared], tenth: int) -> One:
+            row = self.at(found, one, tenth)
+            share = row.slow.get(where)
+            return None if share is None else 100 * share, _n(row, where)
+
+        return [
+            over_seeds(of(found, tenth) for found in self._seeds) for tenth in range(len(one.rows))
+        ]
 
     def slowdown(self, one: Compared) -> compare.Row:
         """Short messages' P99 slowdown."""
@@ -221,12 +234,16 @@ def _output(
         rows.append(found.slowdown(one))
     for one in found.points:
         rows += found.simulated(one)
+    for one in found.points:
+        if one.transport != "homa":
+            rows += _slow(found, one)
     title = title or FIGURES[name].title + ", on real packets"
 
     paint = painted(lambda path: plot.paint(title, found.points, path))
     said = notes(runs, f"{runs.setup.hosts} hosts around one switch", runs.facts())
     said.append("Short messages: the shortest tenth.")
     said += [_drops(one) for one in found.points]
+    said += [_slow_words(found, one) for one in found.points if one.transport != "homa"]
     if len(runs.seeds) > 1:
         said.append(f"The figure shows seed {runs.seeds[0]}.")
     missing = _missing(name, found)
@@ -242,6 +259,30 @@ def _output(
         "points": [[one.as_json() for one in some] for some in runs.by_seed]
     }
     return Output(title, _COLUMNS, records, rows, paint, values, said)
+
+
+def _slow(found: Found, one: Compared) -> list[compare.Row]:
+    """TCP's P99 is that of a few messages, which wait for its least time-out or do not."""
+    what = f"{one.workload.upper()}, {one.label}: slower than {SLOW_NS / 1e6:g} ms, of the tenth with most"
+    return [
+        compare.info(f"{what}{said}", None, worst(found.slow(one, where)), "%", 2)
+        for where, said in (("lab", ""), ("sim", ", simulated"))
+    ]
+
+
+def _slow_words(found: Found, one: Compared) -> str:
+    """The same of each tenth."""
+
+    def words(where: str) -> str:
+        return ", ".join(
+            f"{known.mean:.2g}" if (known := tails.known(value)) else "–"
+            for value in found.slow(one, where)
+        )
+
+    return (
+        f"{one.workload.upper()}, {one.label}: slower than {SLOW_NS / 1e6:g} ms were, from the shortest "
+        f"tenth to the longest, {words('lab')} % (simulated {words('sim')})."
+    )
 
 
 def _missing(name: str, found: Found) -> list[str]:
@@ -264,4 +305,5 @@ def _record(seed: int, one: Compared, number: int, row: Row) -> list[object]:
         seed, one.workload, one.label, one.transport, one.load, one.levels, number, row.size_low,
         row.size_high, row.count, row.sim_count, *("" if t is None else t / 1e3 for t in times),
         *(("" if (v := row.slowdown(where, "p99")) is None else v) for where in ("lab", "sim")),
+        *(("" if (v := row.slow.get(where)) is None else v) for where in ("lab", "sim")),
     ]  # fmt: skip
