@@ -426,6 +426,7 @@ static struct sim_pkt *window_segment(struct sim *sim, struct window_flow *f)
 	pkt->x[WINDOW_X_MARKED] = w->cubic ? f->ready_at << WINDOW_SINCE_SHIFT : 0;
 	if (w->cubic && f->snd_una == f->snd_max)
 		window_cubic_starts(sim, f);
+	f->cubic.out += bytes;
 	if (window_advance(sim, f, seq, (u32)bytes)) {
 		pkt->flags |= SIM_RETRANSMIT;
 		pkt->x[WINDOW_X_MARKED] = 0;

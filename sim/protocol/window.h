@@ -161,12 +161,16 @@ struct window_ranges {
  * @train_at: time of the last ack of those that have followed each other closely in it, ps.
  * @samples: number of round trips in it, as far as they are counted.
  * @left: HyStart has ended slow start.
+ * @prior: window at the loss that is being repaired, in bytes.
+ * @seen: bytes of the stream that are known to have come, at the last ack of this recovery.
+ * @delivered, @out: bytes that have come, and that were sent, since it began.
  */
 struct window_cubic {
 	u64 epoch, most, most_now, place_ms, estimate, least_rtt;
 	u64 round_end, round_at, round_rtt, train_at;
 	u32 samples;
 	bool left;
+	u64 prior, seen, delivered, out;
 };
 
 /**
@@ -446,12 +450,20 @@ u64 window_sack_pipe(const struct window_flow *f);
 /** window_sack_hole() - find the next lost bytes, [@from, @to); false: there are none */
 bool window_sack_hole(const struct window_flow *f, u64 *from, u64 *to);
 
+/** window_sack_come() - return the number of bytes of the stream that acks have spoken of */
+u64 window_sack_come(const struct window_flow *f);
+
 /* ---- window_cubic.c ---- */
 
 /** window_cubic_grow() - open the window by an ack of @acked bytes beyond slow start */
 void window_cubic_grow(const struct window *w, struct window_flow *f, u64 now, u64 acked);
 /** window_cubic_reduced() - note a loss; return what is left of the window, in bytes */
 u64 window_cubic_reduced(struct window_flow *f);
+/** window_cubic_recover() - begin to repair a loss; @f->ssthresh has what will be left */
+void window_cubic_recover(struct window_flow *f, u64 prior);
+/** window_cubic_recovering() - set the window by an ack while a loss is being repaired;
+ * @good: the ack acknowledges bytes and tells of no other loss */
+void window_cubic_recovering(const struct window *w, struct window_flow *f, bool good);
 /** window_cubic_forget() - note a time-out */
 void window_cubic_forget(struct window_flow *f);
 /** window_cubic_rtt() - note that the ack of the bytes below @ack tells of a round trip of

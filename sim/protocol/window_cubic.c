@@ -14,6 +14,10 @@
  * more than half of the least round trip and 1 ms. (That is Linux' HyStart, not RFC 9406.) These
  * times are real ones, whatever the rate of links.
  *
+ * While a loss is being repaired the window follows what has come (PRR, RFC 6937): for so much as
+ * comes 0.7 of it is sent until as little is under way as will be left, and then as much and at
+ * most a segment more with each ack. So nothing is sent in a burst, however large the window was.
+ *
  * A round trip begins when the segment waits for its host's link, as Linux counts it, and is known
  * from each ack: acks echo that time.
  */
@@ -118,6 +122,38 @@ u64 window_cubic_reduced(struct window_flow *f)
 	c->most = f->cwnd < c->most ? f->cwnd * LEFT_PLACE / 1024 : f->cwnd;
 	c->epoch = 0;
 	return f->cwnd * LEFT / 1024;
+}
+
+void window_cubic_recover(struct window_flow *f, u64 prior)
+{
+	struct window_cubic *c = &f->cubic;
+
+	c->prior = prior;
+	c->seen = window_sack_come(f);
+	c->delivered = c->out = 0;
+	/* The first segment is sent again whatever the window. */
+	f->cwnd = window_sack_pipe(f);
+}
+
+void window_cubic_recovering(const struct window *w, struct window_flow *f, bool good)
+{
+	struct window_cubic *c = &f->cubic;
+	u64 come = window_sack_come(f), pipe = window_sack_pipe(f), may, part;
+
+	if (come == c->seen)
+		return;
+	c->delivered += come - c->seen;
+	if (pipe > f->ssthresh) {
+		part = c->delivered * f->ssthresh / c->prior;
+		may = part > c->out ? part - c->out : 0;
+	} else {
+		may = c->delivered > c->out ? c->delivered - c->out : 0;
+		may = may > come - c->seen ? may : come - c->seen;
+		may += good ? w->mss : 0;
+		may = may < f->ssthresh - pipe ? may : f->ssthresh - pipe;
+	}
+	c->seen = come;
+	f->cwnd = pipe + may;
 }
 
 void window_cubic_forget(struct window_flow *f)

@@ -10,7 +10,8 @@
  * that is lost is sent again as the window allows, and once more if something
  * that was sent after it has come. Silence for two round trips sends the last
  * segment again as a probe, so that a lost tail needs no time-out. Left out:
- * reordering and rate halving: the window is halved at once.
+ * reordering and, without setting "cubic", rate halving: the window is halved at
+ * once.
  *
  * With setting "undo", too, a time-out that was too early is undone as Linux does
  * it (F-RTO, RFC 5682): it sends one segment again; if then bytes come that were
@@ -315,8 +316,10 @@ static void window_dup_ack(struct sim *sim, struct window_flow *f)
 static void window_recover(struct sim *sim, struct window_flow *f)
 {
 	struct window *w = window_of(sim);
+	u64 prior;
 
 	w->counts.fast++;
+	prior = f->cwnd;
 	f->ssthresh = window_reduced(w, f);
 	f->cwnd = f->ssthresh;
 	f->ca_bytes = 0;
@@ -324,6 +327,8 @@ static void window_recover(struct sim *sim, struct window_flow *f)
 	f->recovering = true;
 	f->timed_out = false;
 	window_pass(sim, f);
+	if (w->cubic)
+		window_cubic_recover(f, prior);
 }
 
 /* Have bytes come since the time-out that were not sent again? */
@@ -352,8 +357,9 @@ static void window_undo(struct sim *sim, struct window_flow *f)
 		window_measure(window_of(sim), f, sim->now - f->undo_at);
 }
 
-/* Takes in an ack during recovery, of @acked bytes. */
-static void window_sack_recovering(struct sim *sim, struct window_flow *f, u64 acked)
+/* Takes in an ack during recovery, of @acked bytes; @more: it tells of another loss. */
+static void window_sack_recovering(struct sim *sim, struct window_flow *f, u64 acked,
+				   bool more)
 {
 	struct window *w = window_of(sim);
 
@@ -364,6 +370,8 @@ static void window_sack_recovering(struct sim *sim, struct window_flow *f, u64 a
 	if (f->snd_una >= f->recover) {
 		f->recovering = false;
 		f->lost_to = f->snd_una;
+		if (w->cubic && !f->timed_out)
+			f->cwnd = f->ssthresh;
 		return;
 	}
 	w->counts.partial += acked > 0;
@@ -374,13 +382,15 @@ static void window_sack_recovering(struct sim *sim, struct window_flow *f, u64 a
 		f->overtaken = true;
 	if (f->overtaken && f->high_rxt > f->snd_una && sim->now - f->pass_at > f->srtt)
 		window_pass(sim, f);
+	if (w->cubic && !f->timed_out)
+		window_cubic_recovering(w, f, acked && !more);
 }
 
 static void window_sack_ack(struct sim *sim, struct window_flow *f, u64 ack)
 {
 	struct window *w = window_of(sim);
 	u64 pipe = window_sack_pipe(f), acked = ack - f->snd_una, highest;
-	bool limiting = window_was_limiting(w, f, pipe);
+	bool limiting = window_was_limiting(w, f, pipe), more;
 
 	if (acked) {
 		f->snd_una = ack;
@@ -392,10 +402,11 @@ static void window_sack_ack(struct sim *sim, struct window_flow *f, u64 ack)
 		f->probed = false;
 	}
 	highest = window_sack_highest(f);
-	if (highest > f->lost_to)
+	more = highest > f->lost_to;
+	if (more)
 		f->lost_to = highest;
 	if (f->recovering)
-		window_sack_recovering(sim, f, acked);
+		window_sack_recovering(sim, f, acked, more);
 	else if (f->lost_to > f->snd_una && f->sacked.num)
 		window_recover(sim, f);
 	else if (acked && limiting)

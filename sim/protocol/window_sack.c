@@ -41,6 +41,11 @@ u64 window_sack_pipe(const struct window_flow *f)
 	       window_unsacked(f, from, f->lost_to);
 }
 
+u64 window_sack_come(const struct window_flow *f)
+{
+	return f->snd_max - window_unsacked(f, f->snd_una, f->snd_max);
+}
+
 bool window_sack_hole(const struct window_flow *f, u64 *from, u64 *to)
 {
 	u64 at = f->high_rxt > f->snd_una ? f->high_rxt : f->snd_una;

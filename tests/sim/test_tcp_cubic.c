@@ -158,6 +158,41 @@ static void cubic__all_losses_end(void **state)
 	world_end();
 }
 
+/* Of 100 segments the 10th to the 69th are lost once. */
+static bool lose_most(struct sim *sim, const struct sim_pkt *pkt)
+{
+	u64 number = pkt->x[WINDOW_X_SEQ] / MSS;
+
+	(void)sim;
+	return pkt->type == WINDOW_DATA && number >= 10 && number < 70 &&
+	       !(pkt->flags & SIM_RETRANSMIT);
+}
+
+/* The 30 that come behind them do so within 0.04 ms. For each of them one is sent again; a window
+ * of 70 segments would let all lost ones go at once. */
+static void cubic__losses_are_repaired_as_packets_come(void **state)
+{
+	struct sim_config cfg;
+	struct window *w;
+
+	(void)state;
+	cubic(&cfg, 2);
+	cfg.host_prop_ps = 500 * SIM_US;
+	cfg.option[WINDOW_INITIAL] = 100;
+	w = world_new(&cfg);
+	world.eat = lose_most;
+	world_send(0, 1, 100 * MSS);
+	world_run(3 * SIM_MS);
+	assert_in_range(w->counts.retransmits, 25, 36);
+	world_run(20 * SIM_MS);
+	assert_int_equal(world.arrived, 1);
+	assert_int_equal(w->counts.retransmits, 60);
+	assert_int_equal(w->counts.timeouts, 0);
+	/* 0.7 of 110 segments, as ten had come before. */
+	assert_in_range(world_flow(0, 1)->cwnd, 76 * MSS, 78 * MSS);
+	world_end();
+}
+
 /* ---- HyStart ---- */
 
 /* One long message through a link of @mbps with a queue that is never full, round trips of
@@ -229,6 +264,7 @@ int main(void)
 		cmocka_unit_test(cubic__less_than_before_leaves_room),
 		cmocka_unit_test(cubic__idleness_does_not_count),
 		cmocka_unit_test(cubic__streams_share_a_slow_link),
+		cmocka_unit_test(cubic__losses_are_repaired_as_packets_come),
 		cmocka_unit_test(cubic__all_losses_end),
 		cmocka_unit_test(hystart__ends_when_round_trips_grow),
 		cmocka_unit_test(hystart__ends_when_acks_fill_half_a_round_trip),
