@@ -427,6 +427,8 @@ static struct sim_pkt *window_segment(struct sim *sim, struct window_flow *f)
 	if (w->cubic && f->snd_una == f->snd_max)
 		window_cubic_starts(sim, f);
 	f->cubic.out += bytes;
+	if (!f->rexmit && !f->new_after)
+		f->new_after = f->high_rxt;
 	if (window_advance(sim, f, seq, (u32)bytes)) {
 		pkt->flags |= SIM_RETRANSMIT;
 		pkt->x[WINDOW_X_MARKED] = 0;

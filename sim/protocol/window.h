@@ -219,6 +219,10 @@ struct window_cubic {
  * @high_rxt: end of the bytes that were sent again since @pass_at.
  * @lost_to: bytes before this that no ack has spoken of are lost.
  * @pass_mark, @pass_at: @snd_max and the time, ps, when what is lost began to be sent again.
+ * @come: with cubic, the farthest byte that was sent again since @pass_at and has come.
+ * @new_after: with cubic, @high_rxt when bytes were first sent since @pass_at that are new.
+ * @skip_from, @skip_to: bytes that were sent again before @pass_at and are under way; with
+ *	cubic only.
  * @rexmit_at: the segment that is to be sent again with @rexmit, if acks speak of bytes.
  * @probed: the last segment was sent again as a probe, and no ack has come since.
  * @overtaken: something that was sent again has come, and something that was sent again
@@ -270,6 +274,7 @@ struct window_flow {
 	/* fields of window_sack.c */
 	struct window_ranges sacked;
 	u64 high_rxt, lost_to, pass_mark, pass_at, rexmit_at;
+	u64 come, new_after, skip_from, skip_to;
 	bool probed, timed_out, overtaken, doubtful;
 	u64 undo_cwnd, undo_ssthresh, undo_from, undo_seq, undo_at;
 	u64 ready_at;

@@ -104,12 +104,16 @@ static void window_timeout(struct sim *sim, struct window_flow *f)
 
 /* ---- losses as Linux finds them ---- */
 
-/* Begins to send again all that is lost, the first segment whatever the window says. */
-static void window_pass(struct sim *sim, struct window_flow *f)
+/* Begins to send again all that is lost, the first segment whatever the window says, but for
+ * what was sent again before and begins at @under_way or later. */
+static void window_pass(struct sim *sim, struct window_flow *f, u64 under_way)
 {
 	const struct window *w = window_of(sim);
 	u64 from, to;
 
+	f->skip_from = under_way;
+	f->skip_to = f->high_rxt;
+	f->come = f->new_after = 0;
 	f->overtaken = f->doubtful = false;
 	f->high_rxt = f->snd_una;
 	f->pass_mark = f->snd_max;
@@ -156,7 +160,7 @@ static void window_sack_timeout(struct sim *sim, struct window_flow *f)
 		f->timed_out = true;
 		f->lost_to = f->snd_max;
 		f->timed_seq = 0;
-		window_pass(sim, f);
+		window_pass(sim, f, UINT64_MAX);
 		f->doubtful = w->undo;
 	}
 	window_wake(sim, f);
@@ -326,7 +330,7 @@ static void window_recover(struct sim *sim, struct window_flow *f)
 	f->recover = f->snd_max;
 	f->recovering = true;
 	f->timed_out = false;
-	window_pass(sim, f);
+	window_pass(sim, f, UINT64_MAX);
 	if (w->cubic)
 		window_cubic_recover(f, prior);
 }
@@ -378,10 +382,12 @@ static void window_sack_recovering(struct sim *sim, struct window_flow *f, u64 a
 	if (f->timed_out && acked)
 		window_grow(sim, f, acked);
 	/* What was sent later has come, so what was sent again is lost again. */
-	if (window_sack_highest(f) > f->pass_mark)
+	if (window_sack_highest(f) > f->pass_mark) {
 		f->overtaken = true;
+		f->come = f->come > f->new_after ? f->come : f->new_after;
+	}
 	if (f->overtaken && f->high_rxt > f->snd_una && sim->now - f->pass_at > f->srtt)
-		window_pass(sim, f);
+		window_pass(sim, f, w->cubic ? f->come : UINT64_MAX);
 	if (w->cubic && !f->timed_out)
 		window_cubic_recovering(w, f, acked && !more);
 }

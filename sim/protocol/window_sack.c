@@ -33,12 +33,32 @@ static u64 window_unsacked(const struct window_flow *f, u64 from, u64 to)
 	return bytes;
 }
 
+/* Returns the first byte from @at on that no ack has spoken of. */
+static u64 window_first_unsacked(const struct window_flow *f, u64 at)
+{
+	u32 i;
+
+	for (i = 0; i < f->sacked.num; i++)
+		if (at >= f->sacked.at[i].from && at < f->sacked.at[i].to)
+			at = f->sacked.at[i].to;
+	return at;
+}
+
 u64 window_sack_pipe(const struct window_flow *f)
 {
 	u64 from = f->high_rxt > f->snd_una ? f->high_rxt : f->snd_una;
+	u64 skip_from = from > f->skip_from ? from : f->skip_from;
 
 	return window_unsacked(f, f->snd_una, f->snd_max) -
-	       window_unsacked(f, from, f->lost_to);
+	       window_unsacked(f, from, f->lost_to) +
+	       window_unsacked(f, skip_from,
+			       f->skip_to < f->lost_to ? f->skip_to : f->lost_to);
+}
+
+/* Returns @at, or the end of what was sent again and is under way if it is in that. */
+static u64 window_skip(const struct window_flow *f, u64 at)
+{
+	return at >= f->skip_from && at < f->skip_to ? f->skip_to : at;
 }
 
 u64 window_sack_come(const struct window_flow *f)
@@ -48,7 +68,7 @@ u64 window_sack_come(const struct window_flow *f)
 
 bool window_sack_hole(const struct window_flow *f, u64 *from, u64 *to)
 {
-	u64 at = f->high_rxt > f->snd_una ? f->high_rxt : f->snd_una;
+	u64 at = window_skip(f, f->high_rxt > f->snd_una ? f->high_rxt : f->snd_una);
 	u32 i;
 
 	for (i = 0; i < f->sacked.num; i++) {
@@ -57,7 +77,7 @@ bool window_sack_hole(const struct window_flow *f, u64 *from, u64 *to)
 		if (at < r->from)
 			break;
 		if (at < r->to)
-			at = r->to;
+			at = window_skip(f, r->to);
 	}
 	if (at >= f->lost_to)
 		return false;
@@ -65,6 +85,8 @@ bool window_sack_hole(const struct window_flow *f, u64 *from, u64 *to)
 	*to = i < f->sacked.num && f->sacked.at[i].from < f->lost_to ?
 		      f->sacked.at[i].from :
 		      f->lost_to;
+	if (at < f->skip_from && *to > f->skip_from && f->skip_to > f->skip_from)
+		*to = f->skip_from;
 	return true;
 }
 
@@ -84,6 +106,7 @@ void window_sack_blocks(const struct window_flow *f, u64 latest, struct sim_pkt 
 void window_sack_take(struct window_flow *f, const struct sim_pkt *pkt)
 {
 	struct window_range block;
+	u64 first;
 	u32 at;
 
 	for (at = 0; at < pkt->hdr_len; at += sizeof(block)) {
@@ -92,9 +115,15 @@ void window_sack_take(struct window_flow *f, const struct sim_pkt *pkt)
 			continue;
 		/* Something that was sent again has come, and what was sent again before it
 		 * has not. */
-		if (window_unsacked(f, block.from,
-				    block.to < f->high_rxt ? block.to : f->high_rxt))
+		first = window_first_unsacked(f, block.from);
+		if (first >= block.to) {
+			continue;
+		} else if (first >= f->skip_from && first < f->skip_to) {
+			f->skip_from = first;
+		} else if (first < f->high_rxt) {
 			f->overtaken = true;
+			f->come = f->come > first ? f->come : first;
+		}
 		window_ranges_add(&f->sacked, block.from, block.to);
 	}
 }

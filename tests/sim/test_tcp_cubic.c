@@ -193,6 +193,42 @@ static void cubic__losses_are_repaired_as_packets_come(void **state)
 	world_end();
 }
 
+static u32 lost_again;
+
+/* The same, and the 20th is lost once more. */
+static bool lose_one_twice(struct sim *sim, const struct sim_pkt *pkt)
+{
+	if (pkt->type == WINDOW_DATA && pkt->x[WINDOW_X_SEQ] / MSS == 20 &&
+	    pkt->flags & SIM_RETRANSMIT && !lost_again) {
+		lost_again++;
+		return true;
+	}
+	return lose_most(sim, pkt);
+}
+
+/* What was sent again after it is under way when that is seen, and is not sent a third time. */
+static void cubic__only_what_is_lost_again_is_sent_again(void **state)
+{
+	struct sim_config cfg;
+	struct window *w;
+
+	(void)state;
+	cubic(&cfg, 2);
+	cfg.host_prop_ps = 500 * SIM_US;
+	cfg.option[WINDOW_INITIAL] = 100;
+	w = world_new(&cfg);
+	lost_again = 0;
+	world.eat = lose_one_twice;
+	world_send(0, 1, 100 * MSS);
+	world_run(50 * SIM_MS);
+	assert_int_equal(world.arrived, 1);
+	assert_int_equal(lost_again, 1);
+	assert_int_equal(w->counts.retransmits, 61);
+	assert_int_equal(w->counts.duplicates, 0);
+	assert_int_equal(w->counts.timeouts, 0);
+	world_end();
+}
+
 /* ---- HyStart ---- */
 
 /* One long message through a link of @mbps with a queue that is never full, round trips of
@@ -265,6 +301,7 @@ int main(void)
 		cmocka_unit_test(cubic__idleness_does_not_count),
 		cmocka_unit_test(cubic__streams_share_a_slow_link),
 		cmocka_unit_test(cubic__losses_are_repaired_as_packets_come),
+		cmocka_unit_test(cubic__only_what_is_lost_again_is_sent_again),
 		cmocka_unit_test(cubic__all_losses_end),
 		cmocka_unit_test(hystart__ends_when_round_trips_grow),
 		cmocka_unit_test(hystart__ends_when_acks_fill_half_a_round_trip),
