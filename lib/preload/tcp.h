@@ -21,6 +21,7 @@
  *	tcp_one.c	waiting for one socket
  *	tcp_poll.c	poll() and select()
  *	tcp_epoll.c	epoll sets
+ *	tcp_epoll_wait.c	waiting in them
  *	tcp_watch.c	what the kernel's sets have of sockets
  *	tcp_spot.c	marks of what they have for us
  *	tcp_once.c	who of several processes tells with EPOLLONESHOT
@@ -478,14 +479,18 @@ int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 /** homa_pl_tcp_epoll_nest() - do epoll_ctl() for @fd, a descriptor of the set @s. */
 int homa_pl_tcp_epoll_nest(struct homa_pl_sock *s, int epfd, int op, int fd,
 			   struct epoll_event *event);
-int homa_pl_tcp_epoll_wait(struct homa_pl_sock *set, int epfd,
-			   struct epoll_event *events, int max, int64_t until,
-			   const sigset_t *mask);
 /** homa_pl_tcp_moved() - tell its epoll sets that @s has become homad's, or the kernel's again. */
 void homa_pl_tcp_moved(struct homa_pl_sock *s);
 /** homa_pl_tcp_leaves() - @fd, a descriptor of @s, is about to be closed or replaced. */
 void homa_pl_tcp_leaves(struct homa_pl_sock *s, int fd);
 /** homa_pl_tcp_unwatch() - take @s, which ends, out of all epoll sets. */
 void homa_pl_tcp_unwatch(struct homa_pl_sock *s);
+
+/* ---- tcp_epoll_wait.c ---- */
+
+/** homa_pl_tcp_epoll_wait() - do epoll_wait() in the set @set until @until (ns) at most. */
+int homa_pl_tcp_epoll_wait(struct homa_pl_sock *set, int epfd,
+			   struct epoll_event *events, int max, int64_t until,
+			   const sigset_t *mask);
 
 #endif
