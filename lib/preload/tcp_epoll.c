@@ -121,6 +121,12 @@ static void share_all(void)
 	}
 }
 
+/* The program has put something into the kernel's set of which the kernel alone tells. */
+static void has_others(struct homa_pl_set *set)
+{
+	__atomic_store_n(&set->others, true, __ATOMIC_RELAXED);
+}
+
 static struct homa_pl_sock *new_set(int epfd)
 {
 	struct homa_pl_set *set = calloc(1, sizeof(*set));
@@ -215,6 +221,8 @@ static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 	w->event = *event;
 	homa_pl_once_arm(w);
 	homa_pl_watch_tell_kernel(w, epfd);
+	if (w->kernels && !s->tcp->listens)
+		has_others(set);
 	/* A thread that waits will look whether the stream is ready. */
 	if (s->tcp->stream)
 		homa_pl_ready_put(w, NULL);
@@ -226,8 +234,12 @@ static struct homa_pl_sock *find_set(int epfd)
 {
 	struct homa_pl_sock *set = homa_pl_find(epfd);
 
-	if (!set)
+	if (!set) {
 		set = new_set(epfd);
+		/* Nobody has seen what else is in it. */
+		if (set)
+			has_others(set->set);
+	}
 	if (set && !set->set) {
 		homa_pl_put(set);
 		return NULL;
@@ -269,14 +281,26 @@ int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 	return rc;
 }
 
+void homa_pl_tcp_epoll_other(int epfd)
+{
+	struct homa_pl_sock *set = homa_pl_find(epfd);
+
+	if (set && set->set)
+		has_others(set->set);
+	if (set)
+		homa_pl_put(set);
+}
+
 int homa_pl_tcp_epoll_nest(struct homa_pl_sock *s, int epfd, int op, int fd,
 			   struct epoll_event *event)
 {
 	struct homa_pl_sock *outer = op == EPOLL_CTL_ADD ? find_set(epfd) : NULL;
 	int rc = outer ? homa_pl_set_is_nested(s->set, fd) : 0;
 
-	if (outer)
+	if (outer) {
+		has_others(outer->set);
 		homa_pl_put(outer);
+	}
 	return rc ? rc : real_ctl(epfd, op, fd, event);
 }
 

@@ -11,6 +11,12 @@
 #include "tcp_sleep.h"
 #include "real.h"
 
+/* The times for which the kernel, which had nothing to tell, is not asked again while streams are
+ * ready, in ns: if the set has none but streams and listeners in it, and if it has others. New
+ * connections by the kernel may wait a little longer than bytes. */
+#define ASKED_NS 50000
+#define ASKED_OTHERS_NS 10000
+
 /* Wake another thread that sleeps in the set for what is left: what this one has not taken, and
  * what may be ready still. The kernel does the same. */
 static void tell_others(struct homa_pl_set *set)
@@ -233,6 +239,33 @@ static int look(struct homa_pl_set *set, struct epoll_event *events, int n,
 	return more;
 }
 
+/* Was the kernel asked just now, in vain? To ask it is a system call, which costs as much as all
+ * else that a program does for a short message, and where streams are always ready there would be
+ * one for each look at them. */
+static bool was_asked(const struct homa_pl_set *set)
+{
+	int64_t at = __atomic_load_n(&set->asked_at, __ATOMIC_RELAXED);
+	bool others = __atomic_load_n(&set->others, __ATOMIC_RELAXED);
+
+	return at && homa_pl_now() - at < (others ? ASKED_OTHERS_NS : ASKED_NS);
+}
+
+/* Note that the kernel has had @n events to tell now. */
+static void note_asked(struct homa_pl_set *set, int n)
+{
+	__atomic_store_n(&set->asked_at, n ? 0 : homa_pl_now(), __ATOMIC_RELAXED);
+}
+
+/* Ask the kernel for at most @max events. */
+static int ask(struct homa_pl_set *set, int epfd, struct epoll_event *events,
+	       int max, const sigset_t *mask)
+{
+	int n = kernel_events(set, epfd, events, max, mask);
+
+	note_asked(set, n);
+	return n;
+}
+
 static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 		   int max, int64_t until, const sigset_t *mask)
 {
@@ -253,11 +286,13 @@ static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 					 __ATOMIC_RELAXED);
 			return n;
 		}
+		if (n && was_asked(set))
+			return n;
 		more = 0;
 		/* Who may sleep asks the kernel by that. */
 		if (n || ended || until <= homa_pl_now())
-			more = kernel_events(set, epfd, events + n, max - n,
-					     n ? NULL : mask);
+			more = ask(set, epfd, events + n, max - n,
+				   n ? NULL : mask);
 		if (more > 0 || n)
 			return n + (more > 0 ? more : 0);
 		if (more < 0 || ended || until <= homa_pl_now())
@@ -265,6 +300,7 @@ static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 		more = sleep_in(s, epfd, events, max, enter(set, epfd, until),
 				mask, &signalled);
 		slept = true;
+		note_asked(set, more);
 		if (more > 0)
 			break;
 		/* Events that have come are returned before EINTR. */

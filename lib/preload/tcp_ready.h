@@ -82,6 +82,12 @@ struct homa_pl_set {
 	bool polled;
 	/* The last wait had no place for what the kernel would tell. It is atomic. */
 	bool kernel_waits;
+	/* The time at which the kernel was asked last, if it had nothing to tell then, in ns; else
+	 * 0. It is atomic. */
+	int64_t asked_at;
+	/* There are, or have been, others than homad's streams and listeners in the kernel's set.
+	 * It is atomic. */
+	bool others;
 	/* The addresses of these fields mark in the kernel's set what is not told to the program:
 	 * @cookie @nudge_fd, @homad_cookie homad's, and @ready_cookie @ready_fd. */
 	char cookie, homad_cookie, ready_cookie;

@@ -2,8 +2,8 @@
 /*
  * Sleeping. A thread that sleeps is on a list before it looks for the last time, so no news is
  * missed. It sleeps in epoll_wait() on a set of its own, in ppoll() on that set and descriptors of
- * the program, or in a set of the program's (tcp_epoll_wait.c). Who wakes up takes homad's news before
- * anything else: it may be the only one who was woken.
+ * the program, or in a set of the program's (tcp_epoll_wait.c). Who wakes up takes homad's news
+ * before anything else: it may be the only one who was woken.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ways import ACCELERATED, PATIENCE, PROGRAMS, Side, port
 
@@ -54,3 +56,35 @@ def test_server__on_the_same_host(hosts: tuple[Side, Side]) -> None:
         assert process.line(PATIENCE) == "ready"
         assert server.run([CLIENT, *where, "epoll", 4, 50000]).stdout == "ok\n"
         process.stop()
+
+
+def test_epoll__asks_the_kernel_now_and_then(way: str, hosts: tuple[Side, Side]) -> None:
+    """While streams are ready the kernel, which has nothing to tell, is asked by fewer system calls
+    than there are waits; what it has after all is told nevertheless."""
+    server, client = hosts
+    if way == "supervisor" or not client.homad:
+        pytest.skip("only the preload library asks")
+    number, waits = port(), 1000
+    process = server.start([SERVER, server.v4, number, "epoll"])
+    assert process.line(PATIENCE) == "ready"
+    program = f"""
+import os, select, socket
+s = socket.create_connection(({server.v4!r}, {number}))
+e = select.epoll()
+e.register(s, select.EPOLLOUT)
+for i in range({waits}):
+    assert e.poll(30) == [(s.fileno(), select.EPOLLOUT)]
+r, w = os.pipe()
+e.register(r, select.EPOLLIN)
+e.poll(30)
+os.write(w, b"x")
+while (r, select.EPOLLIN) not in e.poll(30):
+    pass
+"""
+    env = ["/usr/bin/env", f"LD_PRELOAD={PROGRAMS / 'libtcp_count_waits.so'}"]
+    words = client.words(["/usr/bin/python3", "-c", program])
+    done = client.space.run([*env, *words], check=False, timeout=PATIENCE)
+    asked = re.findall(r"^asked (\d+)$", done.stderr, re.MULTILINE)
+    assert done.returncode == 0 and asked, done.stderr
+    assert int(asked[-1]) < waits / 2, done.stderr
+    process.stop()
