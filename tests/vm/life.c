@@ -455,6 +455,7 @@ static const struct check checks[] = {
 	LIFE_DROPS_CHECKS,
 	LIFE_PAYS_CHECKS,
 	LIFE_SEND_CHECKS,
+	LIFE_FAULTS_CHECKS,
 	LIFE_ENDS_CHECKS,
 };
 

@@ -90,6 +90,24 @@ void life_untaken(void);
 		"requests that an ended server had not taken", life_untaken \
 	}
 
+/* life_faults.c */
+void life_args_end(void);
+void life_send_args_end(void);
+void life_pieces(void);
+void life_again(void);
+void life_no_rpcs(void);
+void life_ring(void);
+
+#define LIFE_FAULTS_CHECKS                                                      \
+	{ "recvmsg() whose arguments end too early", life_args_end },           \
+		{ "sendmsg() whose arguments end or cannot be written",         \
+		  life_send_args_end },                                         \
+		{ "messages in pieces, empty ones and bad ones", life_pieces }, \
+		{ "no room, an answer, and the next one", life_again },         \
+	{                                                                       \
+		"no more RPCs, and a call that waits", life_no_rpcs             \
+	}
+
 /* life_send.c */
 void life_full(void);
 void life_full_timeout(void);
