@@ -505,11 +505,10 @@ static noinline int homak_send_wait(struct homak_sock *hsk, struct msghdr *msg,
 				       msg->msg_flags & MSG_DONTWAIT);
 	if (err != -ENOBUFS)
 		return homak_wait_room(hsk, timeo);
-	err = homak_wait_tick(hsk, timeo);
-	if (!err)
-		iov_iter_revert(&msg->msg_iter,
-				len - iov_iter_count(&msg->msg_iter));
-	return err;
+	/* Also after an error: io_uring makes the same call again after EAGAIN, with what is left
+	 * of the message. */
+	iov_iter_revert(&msg->msg_iter, len - iov_iter_count(&msg->msg_iter));
+	return homak_wait_tick(hsk, timeo);
 }
 
 int homak_send(struct homak_sock *hsk, struct msghdr *msg, size_t len,

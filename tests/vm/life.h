@@ -104,8 +104,9 @@ void life_ring(void);
 		  life_send_args_end },                                         \
 		{ "messages in pieces, empty ones and bad ones", life_pieces }, \
 		{ "no room, an answer, and the next one", life_again },         \
+		{ "no more RPCs, and a call that waits", life_no_rpcs },        \
 	{                                                                       \
-		"no more RPCs, and a call that waits", life_no_rpcs             \
+		"io_uring sends again what there was no room for", life_ring    \
 	}
 
 /* life_send.c */
