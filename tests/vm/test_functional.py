@@ -58,6 +58,11 @@ def test_path__a_locked_mtu_is_no_black_hole(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "path", 300, "rpc"))
 
 
+@pytest.mark.oldest
+def test_route__what_changes_is_followed_by_the_next_send(guest: RunGuest, tap: Tap) -> None:
+    tap(run(guest, "route", 300, "rpc", "look"))
+
+
 @pytest.mark.once
 def test_death__module_namespaces_and_devices(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "death", 300, "rpc", "look"))
