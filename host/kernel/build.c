@@ -16,6 +16,7 @@
 #include <net/udp.h>
 
 #include "homa_codec.h"
+#include "homa_dst.h"
 #include "homa_transmit.h"
 
 static u32 homak_udp_len(const struct homa_addr *dst)
@@ -166,6 +167,7 @@ struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 	const struct homa_tx_desc *desc = piece->desc;
 	const struct homak_route *route = piece->route;
 	struct dst_entry *dst = piece->dst;
+	const struct net_device *dev = homak_dst_dev(dst);
 	const u8 *small = NULL;
 	u32 size = desc->hdr_len;
 	u32 hash = homak_tx_hash(desc);
@@ -177,7 +179,7 @@ struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 							    piece->length);
 	if (small || (piece->msg && piece->length <= HOMAK_TX_COPY))
 		size += piece->length;
-	skb = homak_tx_alloc(LL_RESERVED_SPACE(dst->dev) + dst->header_len +
+	skb = homak_tx_alloc(LL_RESERVED_SPACE(dev) + dst->header_len +
 				     route->ip_len + homak_udp_len(&desc->dst),
 			     size + dst->trailer_len);
 	if (unlikely(!skb))
@@ -216,12 +218,13 @@ HOMAK_HOT struct sk_buff *homak_tx_build_short(struct homak_cpu *cpu,
 					       struct dst_entry *dst,
 					       struct sock *sk, const u8 *bytes)
 {
+	const struct net_device *dev = homak_dst_dev(dst);
 	u32 hash = homak_tx_hash(desc);
 	u32 length = desc->length;
 	struct sk_buff *skb;
 	u8 *hdr;
 
-	skb = homak_tx_alloc(LL_RESERVED_SPACE(dst->dev) + dst->header_len +
+	skb = homak_tx_alloc(LL_RESERVED_SPACE(dev) + dst->header_len +
 				     route->ip_len,
 			     HOMA_DATA_HDR + length + dst->trailer_len);
 	if (unlikely(!skb))

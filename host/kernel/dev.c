@@ -18,6 +18,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
+#include "homa_dst.h"
 #include "homa_net.h"
 #include "homa_transmit.h"
 
@@ -36,7 +37,7 @@ static struct homak_dev *homak_dev_find(struct homak_net *hnet, int ifindex)
 
 	hlist_for_each_entry_rcu(hdev, homak_dev_bucket(hnet, ifindex), node,
 				 lockdep_is_held(&hnet->dev_lock))
-		if (hdev->ifindex == ifindex)
+		if (READ_ONCE(hdev->ifindex) == ifindex)
 			return hdev;
 	return NULL;
 }
@@ -278,7 +279,7 @@ HOMAK_HOT struct homak_dev *homak_dev_out(struct homak_cpu *cpu,
 	if (IS_ERR(dst)) {
 		hdev = ERR_CAST(dst);
 	} else {
-		hdev = homak_dev_get(cpu->hnet, dst->dev);
+		hdev = homak_dev_get(cpu->hnet, homak_dst_dev(dst));
 		*mtu = homak_route_mtu(route, dst);
 		if (likely(homak_route_v4(route)))
 			ipv6_addr_set_v4mapped(route->v4.saddr, local);

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* Whether a route of IPv4 that was remembered still holds. */
+/* What is asked of a route that was remembered. */
 #ifndef HOMA_DST_H
 #define HOMA_DST_H
 
 #include <net/dst.h>
 #include <net/net_namespace.h>
 #include <net/route.h>
+
+/** homak_dst_dev() - returns the device of a route, in whose place the kernel puts one that drops
+ *  all when it goes, at any time. RCU read side. */
+static __always_inline struct net_device *homak_dst_dev(const struct dst_entry *dst)
+{
+	return READ_ONCE(dst->dev);
+}
 
 /**
  * homak_dst_holds_v4() - does what dst_check() does, for a route of IPv4's own of the namespace

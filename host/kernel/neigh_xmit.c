@@ -17,6 +17,7 @@
 #include <net/ndisc.h>
 #include <net/route.h>
 
+#include "homa_dst.h"
 #include "homa_transmit.h"
 
 /* Has a hook changed the route into one that encrypts? */
@@ -69,7 +70,7 @@ static int homak_out_finish_v6(struct net *net, struct sock *sk,
 	}
 	hop = rt6_nexthop(container_of(dst, struct rt6_info, dst),
 			  &ipv6_hdr(skb)->daddr);
-	neigh = ip_neigh_gw6(dst->dev, hop);
+	neigh = ip_neigh_gw6(homak_dst_dev(dst), hop);
 	if (IS_ERR(neigh)) {
 		kfree_skb_reason(skb, SKB_DROP_REASON_NEIGH_CREATEFAIL);
 		return (int)PTR_ERR(neigh);
@@ -114,15 +115,14 @@ homak_out_post(u8 family, struct net *net, struct sock *sk, struct sk_buff *skb,
 #endif
 }
 
-/* Is there nothing but a neighbour between @skb and @dst's device? */
+/* Is there nothing but a neighbour between @skb and @dst's device, which is @dev? */
 static __always_inline bool homak_out_plain(const struct net *net,
 					    const struct dst_entry *dst,
+					    const struct net_device *dev,
 					    const struct sk_buff *skb, bool v4)
 {
-	const struct net_device *dev = dst->dev;
-
-	if (dst->output != (v4 ? ip_output : ip6_output) || dst->lwtstate ||
-	    homak_out_hooks(net, v4) ||
+	if (READ_ONCE(dst->output) != (v4 ? ip_output : ip6_output) ||
+	    dst->lwtstate || homak_out_hooks(net, v4) ||
 	    (dev->priv_flags & (IFF_L3MDEV_MASTER | IFF_L3MDEV_SLAVE)))
 		return false;
 #ifdef CONFIG_CGROUP_BPF
@@ -135,20 +135,21 @@ static __always_inline bool homak_out_plain(const struct net *net,
 static int homak_out_v6(struct net *net, struct sock *sk, struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
+	struct net_device *dev = homak_dst_dev(dst);
 	struct inet6_dev *idev = ip6_dst_idev(dst);
 	struct ipv6hdr *ip = ipv6_hdr(skb);
 	int err;
 
-	if (unlikely(!homak_out_plain(net, dst, skb, false) || !idev ||
+	if (unlikely(!homak_out_plain(net, dst, dev, skb, false) || !idev ||
 		     READ_ONCE(idev->cnf.disable_ipv6) ||
 		     ipv6_addr_is_multicast(&ip->daddr)))
 		return ip6_local_out(net, sk, skb);
 	ip->payload_len = htons((u16)(skb->len - sizeof(*ip)));
 	IP6CB(skb)->nhoff = offsetof(struct ipv6hdr, nexthdr);
 	skb->protocol = htons(ETH_P_IPV6);
-	skb->dev = dst->dev;
+	skb->dev = dev;
 	homak_ip6_count_out(net, idev, skb->len);
-	err = homak_out_post(NFPROTO_IPV6, net, sk, skb, dst->dev,
+	err = homak_out_post(NFPROTO_IPV6, net, sk, skb, dev,
 			     homak_out_finish_v6);
 	return err == 1 ? homak_out_finish_v6(net, sk, skb) : err;
 }
@@ -157,16 +158,17 @@ HOMAK_HOT int homak_tx_out(struct net *net, struct sock *sk,
 			   struct sk_buff *skb, bool v4)
 {
 	struct dst_entry *dst = skb_dst(skb);
+	struct net_device *dev;
 	int err;
 
 	if (unlikely(!v4))
 		return homak_out_v6(net, sk, skb);
-	if (unlikely(!homak_out_plain(net, dst, skb, true)))
+	dev = homak_dst_dev(dst);
+	if (unlikely(!homak_out_plain(net, dst, dev, skb, true)))
 		return ip_local_out(net, sk, skb);
 	skb->protocol = htons(ETH_P_IP);
-	skb->dev = dst->dev;
+	skb->dev = dev;
 	homak_ip_count_out(net, skb->len);
-	err = homak_out_post(NFPROTO_IPV4, net, sk, skb, dst->dev,
-			     homak_out_finish);
+	err = homak_out_post(NFPROTO_IPV4, net, sk, skb, dev, homak_out_finish);
 	return err == 1 ? homak_out_next(net, sk, skb) : err;
 }

@@ -33,10 +33,10 @@
 
 /* Does no other code look at packets that are delivered here? */
 static bool homak_prerouting_alone(const struct net *net,
-				   const struct nf_hook_entries __rcu *input,
+				   struct nf_hook_entries __rcu *const *input,
 				   const struct raw_hashinfo *raw)
 {
-	return !rcu_access_pointer(input) &&
+	return !rcu_access_pointer(*input) &&
 	       hlist_empty(&raw->ht[raw_hashfunc(net, HOMA_IPPROTO)]);
 }
 
@@ -157,7 +157,7 @@ static unsigned int homak_prerouting_v4(void *priv, struct sk_buff *skb,
 	if (!hdev)
 		return NF_ACCEPT;
 	if (!homak_prerouting_alone(state->net,
-				    state->net->nf.hooks_ipv4[NF_INET_LOCAL_IN],
+				    &state->net->nf.hooks_ipv4[NF_INET_LOCAL_IN],
 				    &raw_v4_hashinfo) ||
 	    !xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_ACCEPT;
@@ -184,7 +184,7 @@ static unsigned int homak_prerouting_v6(void *priv, struct sk_buff *skb,
 	if (!hdev)
 		return NF_ACCEPT;
 	if (!homak_prerouting_alone(state->net,
-				    state->net->nf.hooks_ipv6[NF_INET_LOCAL_IN],
+				    &state->net->nf.hooks_ipv6[NF_INET_LOCAL_IN],
 				    &raw_v6_hashinfo) ||
 	    !xfrm6_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_ACCEPT;

@@ -10,6 +10,7 @@
  * Dropped by a filter, or by the neighbour that does not answer: like a loss in
  * the network, which the receiver or a timeout will notice.
  */
+#include "homa_dst.h"
 #include "homa_trace.h"
 #include "homa_transmit.h"
 
@@ -101,7 +102,7 @@ static u32 homak_tx_most(const struct homak_tx_turn *turn,
 {
 	const struct homa_tx_desc *desc = piece->desc;
 	const struct homak_net *hnet = turn->cpu->hnet;
-	const struct net_device *dev = piece->dst->dev;
+	const struct net_device *dev = homak_dst_dev(piece->dst);
 
 	piece->seg = 0;
 	if (!desc->rpc)

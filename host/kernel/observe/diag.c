@@ -232,7 +232,7 @@ static int homak_diag_put_addr(struct sk_buff *skb, const struct homa_addr *addr
 	return nla_put_in6_addr(skb, HOMA_DIAG_A_PEER, &ip) ||
 	       nla_put_u16(skb, HOMA_DIAG_A_ENCAP, addr->encap) ||
 	       nla_put_u32(skb, HOMA_DIAG_A_IFINDEX,
-			   (u32)homak_dev_of(link)->ifindex);
+			   (u32)READ_ONCE(homak_dev_of(link)->ifindex));
 }
 
 static int homak_diag_put_lengths(struct sk_buff *skb,
@@ -450,7 +450,8 @@ static bool homak_diag_dev(struct homak_diag_dump *d, struct homak_dev *hdev)
 	head = homak_diag_open(d);
 	if (!head)
 		return false;
-	err = nla_put_u32(skb, HOMA_DIAG_A_IFINDEX, (u32)hdev->ifindex) ||
+	err = nla_put_u32(skb, HOMA_DIAG_A_IFINDEX,
+			  (u32)READ_ONCE(hdev->ifindex)) ||
 	      homak_diag_put_device(skb, hdev) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_RTT_BYTES, s.rtt_bytes) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_MAX_INCOMING, s.max_incoming) ||
