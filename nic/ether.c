@@ -155,6 +155,24 @@ void nic_ether_event(struct nic_ether *e, int fd, nic_icmp_ours ours)
 	}
 }
 
+bool nic_ether_ours(void *arg, const struct nic_error *error)
+{
+	const struct nic_ether *e = arg;
+
+	return error->proto == NIC_HOMA && nic_netif_has(&e->netif, &error->src);
+}
+
+bool nic_ether_for_us(struct nic_ether *e, const struct nic_rx *pkt)
+{
+	if (e->has_bound)
+		return homa_addr_equal(&pkt->dst, &e->bound);
+	if (!nic_netif_has(&e->netif, &pkt->dst))
+		return false;
+	if (e->netif.n_addrs > 1)
+		nic_path_heard(&e->paths, &pkt->src, &pkt->dst);
+	return true;
+}
+
 int nic_ether_errors(struct nic *nic, struct nic_error *errors, int n)
 {
 	return nic_errq_take(&nic->errq, errors, n);

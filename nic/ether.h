@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * What backends share that write Ethernet frames themselves, as AF_XDP and a message NIC do: the
- * interface with its addresses, the ways to peers, ICMP, packets to ourselves, and the epoll set
- * by which a thread sleeps. Netlink and ICMP are the slow side: who calls nic_rx() looks at it now
- * and then.
+ * What backends share that write Ethernet frames themselves, as AF_XDP, a packet socket and a
+ * message NIC do: the interface with its addresses, the ways to peers, ICMP, packets to ourselves,
+ * and the epoll set by which a thread sleeps. Netlink and ICMP are the slow side: who calls
+ * nic_rx() looks at it now and then.
  *
  * Guarded by: the caller of nic.h, who lets one thread at a time use a nic.
  */
@@ -70,6 +70,13 @@ void nic_ether_unwatch(struct nic_ether *e, int fd);
 /** nic_ether_event() - work off what waits at @fd, if it is a descriptor of the slow side. @ours
  *  says whether an ICMP error is about a packet of ours. */
 void nic_ether_event(struct nic_ether *e, int fd, nic_icmp_ours ours);
+
+/** nic_ether_ours() - is an ICMP error about a Homa packet of ours? @arg: the struct nic_ether. */
+bool nic_ether_ours(void *arg, const struct nic_error *error);
+
+/** nic_ether_for_us() - is a packet that was received for us? If we have several addresses, it is
+ *  noted to which its sender has sent, because answers must come from there. */
+bool nic_ether_for_us(struct nic_ether *e, const struct nic_rx *pkt);
 
 /** nic_ether_too_large() - has the packet more bytes than its path takes? */
 static inline bool nic_ether_too_large(const struct nic_path *path,

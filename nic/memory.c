@@ -364,6 +364,7 @@ int nic_memory_attach(struct nic_memory *link, const struct homa_addr *addr,
 	m->nic.info.address = *addr;
 	m->nic.info.mtu = link->config.mtu;
 	m->nic.info.max_segs = 1;
+	m->nic.info.tcp = true;
 	snprintf(m->nic.info.detail, sizeof(m->nic.info.detail),
 		 "a link in memory");
 	m->link = link;

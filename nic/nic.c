@@ -14,15 +14,17 @@ int nic_open(struct nic **out, const struct nic_config *config, char *err,
 	*out = NULL;
 	if (!config->backend)
 		return nic_fail(err, errlen, -EINVAL,
-				"no packet I/O backend named; use afxdp, message or udp");
+				"no packet I/O backend named; use afxdp, packet, message or udp");
 	if (!strcmp(config->backend, "afxdp"))
 		return nic_afxdp_open(out, config, err, errlen);
+	if (!strcmp(config->backend, "packet"))
+		return nic_packet_open(out, config, err, errlen);
 	if (!strcmp(config->backend, "udp"))
 		return nic_udp_open(out, config, err, errlen);
 	if (!strcmp(config->backend, "message"))
 		return nic_message_open(out, config, err, errlen);
 	return nic_fail(err, errlen, -EINVAL,
-			"unknown packet I/O backend \"%s\"; use afxdp, message or udp",
+			"unknown packet I/O backend \"%s\"; use afxdp, packet, message or udp",
 			config->backend);
 }
 

@@ -18,11 +18,12 @@ struct nic;
 
 /**
  * struct nic_config - how to open a backend
- * @backend: "afxdp", "message" (a message NIC) or "udp". Tests open the backend "memory" by a function of its own.
+ * @backend: "afxdp", "packet" (a packet socket), "message" (a message NIC) or "udp". Tests open the
+ *	backend "memory" by a function of its own.
  * @interface: the name of the interface. With udp it may be NULL; else it is the one whose
  *	link-local addresses are meant.
- * @address: the local numeric address, or NULL for the first address of the interface (afxdp)
- *	or any address (udp).
+ * @address: the local numeric address, or NULL for the first address of the interface (afxdp,
+ *	packet) or any address (udp).
  * @udp_port: the local port for udp; 0 means 54321 if it is free, else any free port.
  * @queue: the first receive queue that afxdp serves.
  * @queues: the number of queues that afxdp serves from there on; 0 means all that the device
@@ -157,7 +158,7 @@ struct nic_error {
 
 /**
  * struct nic_info - what a backend is and can do
- * @name: "afxdp", "message" or "udp".
+ * @name: "afxdp", "packet", "message" or "udp".
  * @detail: a sentence about it, for example "veth0 queue 0, generic copy mode".
  * @address: our address; the unspecified IPv6 address when bound to any.
  * @mtu: the IP MTU in bytes; under UDP without the 8 bytes of the UDP header, so that in both
@@ -167,6 +168,7 @@ struct nic_error {
  *	least 1.
  * @parts: of a message NIC the number of nics that share its queues; else 0.
  * @ephemeral: true if the usual UDP port was taken and another one is used.
+ * @tcp: true if it carries TCP, so that nic_tcp_port() and nic_source() do something.
  */
 struct nic_info {
 	const char *name;
@@ -177,6 +179,7 @@ struct nic_info {
 	u32 max_segs;
 	u32 parts;
 	bool ephemeral;
+	bool tcp;
 };
 
 /* The counters since the nic was opened: X(name, "what one count means"). */

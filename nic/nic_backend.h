@@ -131,6 +131,8 @@ u64 nic_now_ms(void);
 
 int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
 		   size_t errlen);
+int nic_packet_open(struct nic **out, const struct nic_config *config,
+		    char *err, size_t errlen);
 int nic_udp_open(struct nic **out, const struct nic_config *config, char *err,
 		 size_t errlen);
 int nic_message_open(struct nic **out, const struct nic_config *config,

@@ -179,12 +179,60 @@ static int open_message(struct homad *d, const char *name, u32 most, char *err,
 	return rc;
 }
 
-/* Opens a queue for each thread if there are several, else all of them at once. */
-static int open_queues(struct homad *d, const char *name, char *err, size_t errlen)
+/* Closes the ports from number @first on. */
+static void close_ports(struct homad *d, u32 first)
+{
+	while (d->num_ports > first) {
+		struct homad_port *port = &d->ports[--d->num_ports];
+
+		if (port->nic)
+			nic_close(port->nic);
+		free(port->link);
+		memset(port, 0, sizeof(*port));
+	}
+}
+
+/* Opens AF_XDP on a device: a queue for each thread if there are several, else all of them at once.
+ * If one cannot be had none is served: what peers send to that queue would be lost. */
+static int open_queues(struct homad *d, const char *name,
+		       const struct nic_netif *netif, char *err, size_t errlen)
+{
+	u32 i, first = d->num_ports, queues = 1;
+	int rc = 0;
+
+	if (d->num_threads > 1)
+		queues = homa_min_u32(netif->rx_queues, d->num_threads);
+	if (queues <= 1)
+		rc = open_device(d, name, 0, 0, err, errlen);
+	for (i = 0; queues > 1 && i < queues && !rc; i++)
+		rc = open_device(d, name, i, 1, err, errlen);
+	if (rc)
+		close_ports(d, first);
+	return rc;
+}
+
+/* Opens a packet socket on a device that takes no AF_XDP, for the sake of peers that do: they send
+ * natively, which UDP does not hear. If the reason is that somebody else has the device's queues
+ * (-EBUSY), native packets are theirs, and answers to ours would be, too. */
+static int open_packet(struct homad *d, const char *name, int rc)
+{
+	const struct homad_config *c = &d->config;
+	const struct nic_config config = {
+		.backend = "packet",
+		.interface = name,
+		.address = c->address[0] ? c->address : NULL,
+	};
+	char err[256];
+
+	return rc == -EBUSY ? rc : open_port(d, name, &config, err, sizeof(err));
+}
+
+/* Opens a device that is to be served over AF_XDP. */
+static int open_one(struct homad *d, const char *name, char *err, size_t errlen)
 {
 	struct nic_netif netif;
 	struct nic_rtnl rtnl;
-	u32 i, queues = 1;
+	u32 i, first = d->num_ports;
 	int rc;
 
 	rc = nic_rtnl_open(&rtnl, 0);
@@ -194,15 +242,15 @@ static int open_queues(struct homad *d, const char *name, char *err, size_t errl
 	nic_rtnl_close(&rtnl);
 	if (rc)
 		return rc;
-	if (d->num_threads > 1)
-		queues = homa_min_u32(netif.rx_queues, d->num_threads);
-	if (queues <= 1)
-		rc = open_device(d, name, 0, 0, err, errlen);
-	for (i = 0; queues > 1 && i < queues && !rc; i++)
-		rc = open_device(d, name, i, 1, err, errlen);
-	for (i = 0; i < d->num_ports; i++)
-		if (d->ports[i].ifindex == netif.index)
-			d->ports[i].virtual_device = netif.virtual_device;
+	rc = open_queues(d, name, &netif, err, errlen);
+	if (rc && d->config.afxdp == 1 && !open_packet(d, name, rc)) {
+		homad_log(HOMAD_WARNING,
+			  "no AF_XDP on a device, Homa goes by a packet socket there and TCP stays the kernel's\tdevice=%s reason=\"%s\"",
+			  name, err);
+		rc = 0;
+	}
+	for (i = first; i < d->num_ports; i++)
+		d->ports[i].virtual_device = netif.virtual_device;
 	return rc;
 }
 
@@ -265,7 +313,7 @@ static int open_devices(struct homad *d, char *err, size_t errlen)
 		find_devices(d);
 	for (i = 0; i < in->num; i++) {
 		why[0] = '\0';
-		rc = open_queues(d, in->names[i], why, sizeof(why));
+		rc = open_one(d, in->names[i], why, sizeof(why));
 		if (!rc)
 			continue;
 		if (c->afxdp == 2 || rc == -ENODEV) {
@@ -274,7 +322,7 @@ static int open_devices(struct homad *d, char *err, size_t errlen)
 			return rc;
 		}
 		homad_log(HOMAD_WARNING,
-			  "no AF_XDP on a device, Homa goes over UDP there\tdevice=%s reason=\"%s\"",
+			  "no AF_XDP on a device, Homa goes over UDP there: peers with AF_XDP do not reach this host by it\tdevice=%s reason=\"%s\"",
 			  in->names[i], why[0] ? why : strerror(-rc));
 	}
 	return 0;
@@ -469,12 +517,7 @@ void homad_stop(struct homad *d)
 	/* Each thread has freed the instances of TCP that it ran. */
 	free(d->steering);
 	d->steering = NULL;
-	for (i = 0; i < d->num_ports; i++) {
-		if (d->ports[i].nic)
-			nic_close(d->ports[i].nic);
-		free(d->ports[i].link);
-	}
-	d->num_ports = 0;
+	close_ports(d, 0);
 	free(d->engine);
 	d->engine = NULL;
 }

@@ -91,6 +91,12 @@ struct homad_port {
 	struct homad_way_question ways[HOMAD_WAYS_ASKED];
 };
 
+/* Does the port carry TCP? Only AF_XDP does. */
+static inline bool homad_port_tcp(const struct homad_port *port)
+{
+	return port->nic && port->info->tcp;
+}
+
 /* struct homad - the daemon */
 struct homad {
 	/* The settings that hold now. The slow path writes them. */

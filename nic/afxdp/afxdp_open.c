@@ -229,6 +229,7 @@ static void describe(struct afxdp *x)
 	info->mtu = x->eth.netif.mtu;
 	info->link_mbps = x->eth.netif.mbps;
 	info->max_segs = 1;
+	info->tcp = true;
 }
 
 int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,

@@ -52,13 +52,6 @@ static void leave(struct message *m)
 	try_later(m);
 }
 
-static bool ours(void *arg, const struct nic_error *error)
-{
-	const struct nic_ether *e = arg;
-
-	return error->proto == NIC_HOMA && nic_netif_has(&e->netif, &error->src);
-}
-
 static void drain(int fd)
 {
 	u64 count;
@@ -71,7 +64,7 @@ static void happened(struct message *m, int fd)
 {
 	int rc;
 
-	nic_ether_event(&m->eth, fd, ours);
+	nic_ether_event(&m->eth, fd, nic_ether_ours);
 	if (fd == m->timer) {
 		drain(fd);
 		if (!m->device && m->calling < 0 && message_look(m))

@@ -63,19 +63,6 @@ static int hand_out(struct message *m, struct nic_rx *pkts, int n)
 	return got;
 }
 
-/* Is the packet for us? If we have several addresses, note to which its sender has sent, because
- * answers must come from there. */
-static bool for_us(struct message *m, const struct nic_rx *pkt)
-{
-	if (m->eth.has_bound)
-		return homa_addr_equal(&pkt->dst, &m->eth.bound);
-	if (!nic_netif_has(&m->eth.netif, &pkt->dst))
-		return false;
-	if (m->eth.netif.n_addrs > 1)
-		nic_path_heard(&m->eth.paths, &pkt->src, &pkt->dst);
-	return true;
-}
-
 /* Write the packets of a unit, one behind the other, to @to; returns the number of bytes. @head is
  * the header of each, @from what is behind it in the slot. Of that only payload is copied: the
  * device could change the offsets meanwhile. */
@@ -114,7 +101,7 @@ static bool take_unit(struct message *m, const struct mnic_got *got,
 	    homa[offsetof(struct homa_wire_common, type)] != HOMA_DATA ||
 	    !mnic_unit_ok(slot + got->at, got->len - got->at, list, got->pieces) ||
 	    unit->first.len != HOMA_DATA_HDR + list[0].length ||
-	    !for_us(m, &unit->first))
+	    !nic_ether_for_us(&m->eth, &unit->first))
 		return false;
 	memcpy(head, homa, HEADER);
 	unit->buf = buf;
@@ -133,7 +120,8 @@ static bool take_frame(struct message *m, const struct mnic_got *got,
 
 	memcpy(copy, slot, got->len);
 	if (nic_frame_parse(copy, got->len, &unit->first) ||
-	    unit->first.proto != NIC_HOMA || !for_us(m, &unit->first))
+	    unit->first.proto != NIC_HOMA ||
+	    !nic_ether_for_us(&m->eth, &unit->first))
 		return false;
 	unit->buf = buf;
 	unit->at = (u32)(unit->first.data - copy);

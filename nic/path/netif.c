@@ -20,6 +20,20 @@
 
 #include "nic_backend.h"
 
+/* Do the attributes of a link say that a program is attached? */
+static bool is_attached(const struct rtattr *xdp)
+{
+	const struct rtattr *attrs[IFLA_XDP_MAX + 1];
+
+	if (!xdp)
+		return false;
+	nic_rtnl_attrs(attrs, IFLA_XDP_MAX, RTA_DATA(xdp), (int)RTA_PAYLOAD(xdp));
+	return attrs[IFLA_XDP_ATTACHED] &&
+	       RTA_PAYLOAD(attrs[IFLA_XDP_ATTACHED]) &&
+	       *(const u8 *)RTA_DATA(attrs[IFLA_XDP_ATTACHED]) !=
+		       XDP_ATTACHED_NONE;
+}
+
 static int fill_link(const struct nlmsghdr *msg, void *arg)
 {
 	const struct ifinfomsg *ifi = NLMSG_DATA(msg);
@@ -39,6 +53,7 @@ static int fill_link(const struct nlmsghdr *msg, void *arg)
 	if (attrs[IFLA_ADDRESS] && RTA_PAYLOAD(attrs[IFLA_ADDRESS]) == 6)
 		memcpy(netif->mac, RTA_DATA(attrs[IFLA_ADDRESS]), 6);
 	netif->virtual_device = ifi->ifi_type == ARPHRD_LOOPBACK;
+	netif->has_xdp = is_attached(attrs[IFLA_XDP]);
 	if (attrs[IFLA_LINKINFO]) {
 		nic_rtnl_attrs(info, IFLA_INFO_MAX,
 			       RTA_DATA(attrs[IFLA_LINKINFO]),

@@ -21,6 +21,7 @@
  * @up: true if it is administratively up.
  * @virtual_device: true for veth, bridge, tap and others without hardware, and so without a
  *	driver for which native XDP could pay off.
+ * @has_xdp: true if an XDP program was on it when it was looked up.
  * @mtu: its IP MTU in bytes.
  * @mbps: the link rate in Mbit/s; 0 if it is unknown or made up, as that of virtual devices.
  * @rx_queues: the number of its receive queues.
@@ -35,6 +36,7 @@ struct nic_netif {
 	bool ethernet;
 	bool up;
 	bool virtual_device;
+	bool has_xdp;
 	u32 mtu;
 	u32 mbps;
 	u32 rx_queues;

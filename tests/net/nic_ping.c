@@ -441,7 +441,7 @@ static void usage(void)
 {
 	fputs("usage: nic_ping [options] echo|sink|dump|refuse|hold|info\n"
 	      "       nic_ping [options] ping|bulk|send ADDRESS [UDP-PORT]\n"
-	      "  --backend afxdp|udp  --interface NAME  --address ADDRESS  --port N\n"
+	      "  --backend afxdp|packet|udp  --interface NAME  --address ADDRESS  --port N\n"
 	      "  --queue N  --queues N  --frames N  --mode 0|1|2|3  --no-offload\n"
 	      "  --busy-poll  --size BYTES (payload)  --count N  --seconds S\n"
 	      "  --window N  --prio N  --sport N  --dport N\n"

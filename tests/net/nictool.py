@@ -33,7 +33,7 @@ class Tool:
         self.backend = backend
 
     def command(self, space: Namespace, *words: str) -> list[str]:
-        interface = ["--interface", space.device] if self.backend == "afxdp" else []
+        interface = ["--interface", space.device] if self.backend != "udp" else []
         return [str(PROGRAM), "--backend", self.backend, *interface, *words]
 
     def run(self, space: Namespace, *words: str) -> list[Event]:

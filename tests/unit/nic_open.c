@@ -45,8 +45,9 @@ static void open__refusals_say_why(void **state)
 {
 	(void)state;
 	refuse((struct nic_config){ .backend = NULL }, -EINVAL,
-	       "afxdp, message or udp");
+	       "afxdp, packet, message or udp");
 	refuse((struct nic_config){ .backend = "message" }, -EINVAL, "interface");
+	refuse((struct nic_config){ .backend = "packet" }, -EINVAL, "interface");
 	refuse((struct nic_config){ .backend = "rdma" }, -EINVAL, "\"rdma\"");
 	refuse((struct nic_config){ .backend = "afxdp" }, -EINVAL, "interface");
 	refuse((struct nic_config){ .backend = "afxdp", .interface = "nosuch0" },

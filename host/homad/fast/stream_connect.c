@@ -56,8 +56,9 @@ static struct homad_port *own_port(const struct homad_thread *t,
 {
 	u32 i;
 
-	for (i = 0; port->nic && !port->encap && i < t->num_ports; i++)
-		if (!t->ports[i]->encap && t->ports[i]->ifindex == port->ifindex)
+	for (i = 0; homad_port_tcp(port) && i < t->num_ports; i++)
+		if (homad_port_tcp(t->ports[i]) &&
+		    t->ports[i]->ifindex == port->ifindex)
 			return t->ports[i];
 	return NULL;
 }

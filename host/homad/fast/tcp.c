@@ -281,7 +281,7 @@ struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
 	for (i = 0; i < t->num_ports; i++) {
 		struct homad_port *port = t->ports[i];
 
-		if (port->encap)
+		if (!homad_port_tcp(port))
 			continue;
 		if (!memcmp(port->info->address.ip, pair->local,
 			    sizeof(pair->local)))

@@ -18,12 +18,6 @@
 /* An instance may have this many connections at least. */
 #define FEW_CONNECTIONS 64u
 
-/* Does the port carry TCP? UDP does not. */
-static bool carries(const struct homad_port *port)
-{
-	return port->nic && !port->encap;
-}
-
 /* Returns the most bytes that TCP sends in one piece. Homa's packets wait until such a
  * piece has been sent, so on a link that is paced it is about as large as what the pacer
  * lets the device have. */
@@ -45,8 +39,8 @@ static u32 count_instances(const struct homad *d)
 
 	for (i = 0; i < d->num_ports; i++) {
 		queues = 0;
-		for (j = 0; carries(&d->ports[i]) && j < d->num_ports; j++)
-			queues += carries(&d->ports[j]) &&
+		for (j = 0; homad_port_tcp(&d->ports[i]) && j < d->num_ports; j++)
+			queues += homad_port_tcp(&d->ports[j]) &&
 				  d->ports[j].ifindex == d->ports[i].ifindex;
 		if (queues)
 			least = homa_min_u32(least, queues);
@@ -114,7 +108,7 @@ int homad_tcp_make(struct homad *d)
 	for (i = 0; i < d->num_ports; i++) {
 		const struct homad_port *port = &d->ports[i];
 
-		if (!carries(port))
+		if (!homad_port_tcp(port))
 			continue;
 		mtu = mtu ? homa_min_u32(mtu, port->info->mtu) : port->info->mtu;
 		homa_link_share(port->link, d->config.tcp_share);

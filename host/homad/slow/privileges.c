@@ -119,7 +119,7 @@ static int become(struct homad *d, char *err, size_t errlen)
 }
 
 /* Returns how many of the first capabilities of homad_privileges_drop() are needed: none for UDP,
- * one for a message NIC, two for AF_XDP. */
+ * one for a packet socket or a message NIC, two for AF_XDP. */
 static int wants(const struct homad *d)
 {
 	int most = 0;
@@ -127,7 +127,7 @@ static int wants(const struct homad *d)
 
 	for (i = 0; i < d->num_ports; i++)
 		if (d->ports[i].nic && !d->ports[i].encap)
-			most = most == 2 || !d->ports[i].is_message ? 2 : 1;
+			most = most == 2 || homad_port_tcp(&d->ports[i]) ? 2 : 1;
 	return most;
 }
 

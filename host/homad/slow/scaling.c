@@ -80,7 +80,7 @@ static bool begins_tcp(const struct homad *d, const struct homad_port *port)
 {
 	u32 i;
 
-	if (!d->config.num_tcp_rules || port->encap)
+	if (!d->config.num_tcp_rules || !homad_port_tcp(port))
 		return false;
 	for (i = 0; i < port->index; i++)
 		if (d->ports[i].nic && !d->ports[i].encap &&

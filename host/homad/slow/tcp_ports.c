@@ -28,7 +28,7 @@ void homad_tcp_take_port(struct homad *d, u16 port)
 	if (ports->users[port]++)
 		return;
 	for (i = 0; i < d->num_ports; i++)
-		if (d->ports[i].nic && !d->ports[i].encap)
+		if (homad_port_tcp(&d->ports[i]))
 			nic_tcp_port(d->ports[i].nic, port, true);
 }
 
@@ -40,7 +40,7 @@ void homad_tcp_leave_port(struct homad *d, u16 port)
 	if (--ports->users[port])
 		return;
 	for (i = 0; i < d->num_ports; i++)
-		if (d->ports[i].nic && !d->ports[i].encap)
+		if (homad_port_tcp(&d->ports[i]))
 			nic_tcp_port(d->ports[i].nic, port, false);
 }
 
