@@ -16,6 +16,10 @@
 
 struct nic;
 
+/* The most queues of a device that one nic of AF_XDP serves, and that all of them do. */
+#define NIC_QUEUES 16u
+#define NIC_QUEUES_ALL 64u
+
 /**
  * struct nic_config - how to open a backend
  * @backend: "afxdp", "packet" (a packet socket), "message" (a message NIC) or "udp". Tests open the

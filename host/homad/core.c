@@ -192,20 +192,28 @@ static void close_ports(struct homad *d, u32 first)
 	}
 }
 
-/* Opens AF_XDP on a device: a queue for each thread if there are several, else all of them at once.
+/* Opens AF_XDP on a device: all its queues, in as many parts as there are threads, and @most ports.
  * If one cannot be had none is served: what peers send to that queue would be lost. */
-static int open_queues(struct homad *d, const char *name,
-		       const struct nic_netif *netif, char *err, size_t errlen)
+static int open_queues(struct homad *d, const struct nic_netif *netif, u32 most,
+		       char *err, size_t errlen)
 {
-	u32 i, first = d->num_ports, queues = 1;
+	u32 queues = homa_max_u32(netif->rx_queues, 1), first = d->num_ports;
+	u32 parts = homa_max_u32(homa_min_u32(d->num_threads, most), 1), i;
 	int rc = 0;
 
-	if (d->num_threads > 1)
-		queues = homa_min_u32(netif->rx_queues, d->num_threads);
-	if (queues <= 1)
-		rc = open_device(d, name, 0, 0, err, errlen);
-	for (i = 0; queues > 1 && i < queues && !rc; i++)
-		rc = open_device(d, name, i, 1, err, errlen);
+	parts = homa_min_u32(parts, queues);
+	queues = homa_min_u32(queues, parts * NIC_QUEUES);
+	queues = homa_min_u32(queues, NIC_QUEUES_ALL);
+	if (queues < netif->rx_queues)
+		homad_log(HOMAD_WARNING,
+			  "a device has more queues than can be served: what comes on the others is lost; have fewer (ethtool -L %s combined %u)\tdevice=%s queues=%u served=%u",
+			  netif->name, queues, netif->name, netif->rx_queues,
+			  queues);
+	for (i = 0; i < parts && !rc; i++) {
+		u32 from = i * queues / parts, to = (i + 1) * queues / parts;
+
+		rc = open_device(d, netif->name, from, to - from, err, errlen);
+	}
 	if (rc)
 		close_ports(d, first);
 	return rc;
@@ -227,8 +235,9 @@ static int open_packet(struct homad *d, const char *name, int rc)
 	return rc == -EBUSY ? rc : open_port(d, name, &config, err, sizeof(err));
 }
 
-/* Opens a device that is to be served over AF_XDP. */
-static int open_one(struct homad *d, const char *name, char *err, size_t errlen)
+/* Opens a device that is to be served over AF_XDP, by @most ports. */
+static int open_one(struct homad *d, const char *name, u32 most, char *err,
+		    size_t errlen)
 {
 	struct nic_netif netif;
 	struct nic_rtnl rtnl;
@@ -242,7 +251,7 @@ static int open_one(struct homad *d, const char *name, char *err, size_t errlen)
 	nic_rtnl_close(&rtnl);
 	if (rc)
 		return rc;
-	rc = open_queues(d, name, &netif, err, errlen);
+	rc = open_queues(d, &netif, most, err, errlen);
 	if (rc && d->config.afxdp == 1 && !open_packet(d, name, rc)) {
 		homad_log(HOMAD_WARNING,
 			  "no AF_XDP on a device, Homa goes by a packet socket there and TCP stays the kernel's\tdevice=%s reason=\"%s\"",
@@ -313,7 +322,9 @@ static int open_devices(struct homad *d, char *err, size_t errlen)
 		find_devices(d);
 	for (i = 0; i < in->num; i++) {
 		why[0] = '\0';
-		rc = open_one(d, in->names[i], why, sizeof(why));
+		rc = open_one(d, in->names[i],
+			      (HOMAD_MAX_PORTS - 1 - d->num_ports) / (in->num - i),
+			      why, sizeof(why));
 		if (!rc)
 			continue;
 		if (c->afxdp == 2 || rc == -ENODEV) {

@@ -27,7 +27,7 @@
 #define XDP_PKT_CONTD (1 << 0)
 #endif
 
-#define AFXDP_QUEUES_MAX 16
+#define AFXDP_QUEUES_MAX NIC_QUEUES
 #define AFXDP_RING 4096	      /* descriptors per receive and fill ring */
 #define AFXDP_FILL 512	      /* frames that a fill ring has at least */
 #define AFXDP_TX_RING 1024    /* descriptors per send and completion ring */

@@ -20,6 +20,9 @@
 #include "bpf/homa_xdp.h"
 #include "bpf/nic_xdp_object.h"
 
+_Static_assert(HOMA_XDP_QUEUES == NIC_QUEUES_ALL,
+	       "the program knows so many queues");
+
 #define PROG_NAME "homa_xdp"
 /* The size in bytes of the bits for the ports of one queue. */
 #define PORTS_BYTES (HOMA_XDP_PORT_WORDS * sizeof(u64))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from apitool import CLIENT
 from homad import Homad, Host, finishing, needs_homad, needs_root
 from netns import Net
 from ops_tools import snapshot
@@ -59,6 +60,27 @@ def test_dedicated__a_queue_for_each_thread() -> None:
     with dedicated({"scale": False}) as (a, b):
         assert a.homad.log().count("serving a device") == 2, a.homad.log()
         serves_two_ways(a, b)
+
+
+def test_dedicated__threads_serve_all_queues_of_a_device_that_has_more() -> None:
+    """A peer sends to each address by a queue of its own, and so it arrives."""
+    with Net() as net:
+        a, b = net.pair(queues=4)
+        own = [f"10.9.0.{number}" for number in range(40, 56)]
+        a.address(*(f"{address}/24" for address in own))
+        cores = {"mode": "dedicated", "cores": [0, 1], "scale": False}
+        # Without UDP a lost request is not sent in another way.
+        settings = {**SLOW, "network": {"udp": False}}
+        first = Host(a, Homad(a, {**settings, "threads": cores}))
+        second = Host(b, Homad(b, settings))
+        with finishing(first.homad, second.homad):
+            first.homad.start()
+            second.homad.start()
+            echo_server(first, 4000)
+            for address in own:
+                second.run([CLIENT, "async", f"{address}:4000"], timeout=60)
+            log = first.homad.log()
+            assert "queues 0-1 of 4" in log and "queues 2-3 of 4" in log, log
 
 
 def test_dedicated__a_thread_without_work_sends_what_another_gave_to_its_device() -> None:
