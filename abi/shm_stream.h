@@ -102,6 +102,9 @@ enum homa_stream_op {
 	/* if @features has HOMA_SHM_CAN_URGENT: the byte before position @value of those to send is
 	 * urgent. It comes before the doorbell for that byte, and takes the place of one before. */
 	HOMA_STREAM_URGENT,
+	/* if @features has HOMA_SHM_CAN_BACKLOG: at most @value connections, but one at least, wait
+	 * for the application at the listener with number @slot */
+	HOMA_STREAM_BACKLOG,
 };
 
 /* How long a stream waits for a peer that is silent. */
@@ -125,6 +128,8 @@ enum {
 	HOMA_STREAM_OPT_KEEPALIVE = 4,
 	/* the stream is reset if the attachment ends while it has the stream */
 	HOMA_STREAM_OPT_RESET = 8,
+	/* for CONNECT alone, if @features has HOMA_SHM_CAN_BEGUN: HOMA_STREAM_BEGUN is wanted */
+	HOMA_STREAM_OPT_BEGUN = 16,
 };
 
 /**
@@ -193,6 +198,10 @@ enum homa_stream_event_kind {
 	 * that said HOMA_SHM_CAN_UNJOINED; for others homad asks for memory again now and then,
 	 * and they join the rest when there is some. */
 	HOMA_STREAM_UNJOINED,
+	/* CONNECT @token, which asked for it by HOMA_STREAM_OPT_BEGUN, is being opened in @slot,
+	 * whose @local says where it comes from. OPENED or FAILED follows. There is none if there
+	 * was no room for it. */
+	HOMA_STREAM_BEGUN,
 };
 
 /**
@@ -348,7 +357,7 @@ struct homa_stream_rule {
  * @rules: addresses and ports whose connections homad carries.
  * @armed: the application writes 1 when it is about to sleep; homad writes 0 when it wakes it.
  * @command: indices of the command ring, as in shm.h. homad raises its head when the answers that
- *	it has at once, such as FAILED of a CONNECT without a way, are in the event ring.
+ *	it has at once, such as BEGUN of a CONNECT or FAILED without a way, are in the event ring.
  * @event: indices of the event ring, as in shm.h.
  */
 struct homa_stream_area {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The life of a TCP socket: whether it is homad's or the kernel's, and how its connection begins
- * and ends. */
+/* The life of a TCP socket: whether it is homad's or the kernel's, how it listens, and how it ends.
+ * tcp_connect.c has how it connects. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -153,206 +153,6 @@ void homa_pl_tcp_track(int fd, int family, int type)
 		homa_pl_tcp_adopt(fd, family, type & SOCK_NONBLOCK, NULL);
 }
 
-/* ---- connect ---- */
-
-static bool is_open(struct homa_stream *stream)
-{
-	struct homa_stream_facts facts = { .size = sizeof(facts) };
-
-	return homa_stream_facts(stream, &facts) != -ENOTCONN;
-}
-
-/* Wait until the connection is open or has failed, unless the socket is non-blocking. @under_way is
- * returned if it is neither then. */
-static int await_open(struct homa_pl_sock *s, struct homa_stream *stream,
-		      int under_way)
-{
-	struct homa_pl_tcp *tcp = s->tcp;
-	int rc = -EAGAIN;
-
-	if (!(s->status & O_NONBLOCK))
-		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT,
-				      homa_pl_until(s->sndtimeo));
-	/* Another thread may have given it back, when its error is told as well. */
-	if (rc && rc != -ECONNABORTED)
-		return rc == -EAGAIN ? under_way : rc;
-	rc = rc ? ECONNABORTED : 0;
-	if (homa_stream_error(stream))
-		rc = homa_stream_error(stream);
-	/* That thread may have connected the socket anew since. */
-	homa_pl_tcp_lock();
-	if (tcp->stream == stream) {
-		tcp->connecting = false;
-		tcp->open = !rc;
-	}
-	homa_pl_tcp_unlock();
-	if (rc)
-		homa_pl_tcp_give_back(s, stream);
-	return -rc;
-}
-
-/* What connect() returns for a connection that is under way or over; -EAGAIN if there is none, or a
- * failed one whose error was told, or one that the kernel shall open. */
-static int connect_again(struct homa_pl_sock *s, struct homa_stream *stream)
-{
-	struct homa_pl_tcp *tcp = s->tcp;
-	int error, rc;
-
-	homa_pl_pump();
-	error = homa_stream_error(stream);
-	if (tcp->open && !tcp->connecting)
-		return -EISCONN;
-	if (error) {
-		bool told = tcp->error_told || error == EOPNOTSUPP;
-
-		homa_pl_tcp_give_back(s, stream);
-		return told ? -EAGAIN : -error;
-	}
-	if (!is_open(stream)) {
-		rc = await_open(s, stream, -EALREADY);
-		return rc == -EOPNOTSUPP ? -EAGAIN : rc;
-	}
-	tcp->connecting = false;
-	tcp->open = true;
-	return 0;
-}
-
-/* Wait for homad's answer to a connection within this host, which comes at once. If homad does not
- * serve it, -EOPNOTSUPP is returned, and the kernel shall. */
-static int await_answer(struct homa_pl_sock *s, struct homa_stream *stream)
-{
-	int rc;
-
-	do
-		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, INT64_MAX);
-	while (rc == -EINTR);
-	if (homa_stream_error(stream) != EOPNOTSUPP)
-		return 0;
-	homa_pl_tcp_give_back(s, stream);
-	return -EOPNOTSUPP;
-}
-
-/* May this thread ask for a connection? Of several that do so at once only one may. */
-static bool begin_connect(struct homa_pl_tcp *tcp)
-{
-	bool may;
-
-	homa_pl_tcp_lock();
-	may = !tcp->stream && !tcp->begins;
-	if (may)
-		__atomic_store_n(&tcp->begins, true, __ATOMIC_RELEASE);
-	homa_pl_tcp_unlock();
-	return may;
-}
-
-static void end_begin(struct homa_pl_tcp *tcp)
-{
-	homa_pl_tcp_lock();
-	__atomic_store_n(&tcp->begins, false, __ATOMIC_RELEASE);
-	homa_pl_tcp_unlock();
-}
-
-void homa_pl_tcp_await_begin(const struct homa_pl_tcp *tcp)
-{
-	const struct timespec pause = { .tv_nsec = 50000 };
-	int cancel, error = errno, tries = 2000;
-
-	/* The caller has a reference of the socket, and may be no point of cancellation. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	while (__atomic_load_n(&tcp->begins, __ATOMIC_ACQUIRE) && tries--)
-		nanosleep(&pause, NULL);
-	pthread_setcancelstate(cancel, NULL);
-	errno = error;
-}
-
-/* Ask homad for a connection. -EOPNOTSUPP: the kernel shall open it. A call that does not wait for
- * the connection hears that here, as nobody could hand the socket over later. */
-static int ask_homad(struct homa_pl_sock *s, const struct sockaddr *local,
-		     const struct sockaddr *addr, socklen_t len,
-		     struct homa_stream **stream)
-{
-	int rc = homa_stream_connect_with(homa_pl_streams(), &s->tcp->patience,
-					  local, addr, len, stream);
-
-	if (rc || local || !(s->status & O_NONBLOCK) ||
-	    homa_pl_tcp_knows_way(addr))
-		return rc;
-	if (homa_stream_await_way(*stream) != -EOPNOTSUPP) {
-		homa_pl_tcp_note_way(addr);
-		return 0;
-	}
-	/* Who takes the news of it has the lock, too. */
-	homa_pl_tcp_lock();
-	homa_stream_abort(*stream);
-	homa_pl_tcp_unlock();
-	return -EOPNOTSUPP;
-}
-
-/* Connect by homad. @local: the address to connect from, if @addr is on this host; else NULL. */
-static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local,
-			    const struct sockaddr *addr, socklen_t len)
-{
-	struct homa_pl_tcp *tcp = s->tcp;
-	struct homa_stream *stream;
-	int rc;
-
-	if (!begin_connect(tcp))
-		return -EALREADY;
-	rc = ask_homad(s, local, addr, len, &stream);
-	if (rc) {
-		end_begin(tcp);
-		return rc;
-	}
-	homa_stream_set_user(stream, s);
-	homa_stream_options(stream, tcp->options);
-	homa_stream_limit_send(stream, tcp->send_most);
-	tcp->connecting = true;
-	tcp->last = stream;
-	__atomic_store_n(&tcp->stream, stream, __ATOMIC_RELEASE);
-	end_begin(tcp);
-	homa_pl_tcp_moved(s);
-	rc = local ? await_answer(s, stream) : 0;
-	if (rc)
-		return rc;
-	homa_pl_debug("connect() goes through homad");
-	return await_open(s, stream, -EINPROGRESS);
-}
-
-int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
-			const struct sockaddr *addr, socklen_t len)
-{
-	struct homa_streams *ctx = homa_pl_streams();
-	struct homa_stream *stream =
-		__atomic_load_n(&s->tcp->stream, __ATOMIC_ACQUIRE);
-	struct sockaddr_storage from = { 0 };
-	int rc, here;
-
-	if (s->tcp->listens)
-		return -EISCONN;
-	if (stream && addr && len >= sizeof(addr->sa_family) &&
-	    addr->sa_family == AF_UNSPEC) {
-		homa_pl_tcp_give_back(s, stream);
-		return 0;
-	}
-	rc = stream ? connect_again(s, stream) : -EAGAIN;
-	if (rc != -EAGAIN)
-		return rc;
-	if (ctx && addr && len >= sizeof(struct sockaddr_in) &&
-	    addr->sa_family == s->family &&
-	    homa_streams_takes(ctx, addr, len) > 0 &&
-	    !homa_pl_tcp_connects_itself(s, fd, addr)) {
-		here = homa_pl_tcp_is_this_host(addr, len, &from);
-		rc = here < 0 ? -EOPNOTSUPP :
-				connect_by_homad(s,
-						 here ? (struct sockaddr *)&from :
-							NULL,
-						 addr, len);
-		if (rc != -EOPNOTSUPP)
-			return rc;
-	}
-	return homa_pl_kernel_connect(s, fd, addr, len);
-}
-
 /* ---- listen and accept ---- */
 
 /* Listen by homad, and try again while the port is in use: homad may not have heard yet that the
@@ -432,6 +232,9 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 	rc = HOMA_PL_REAL(listen)(fd, backlog) ? -errno : 0;
 	if (rc || !tcp->listens)
 		return rc;
+	/* A socket that listens already gets another backlog. */
+	if (!fresh)
+		homa_stream_backlog(tcp->last, backlog);
 	/* The next connection may come from homad or the kernel, so no call may block in one. */
 	if (fresh)
 		homa_pl_tcp_store_listener(s);
@@ -529,8 +332,9 @@ int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		if (rc != -EAGAIN)
 			return rc;
 		rc = homa_pl_wait_for(s, HOMA_STREAM_IN, until);
+		/* Another thread has ended the listening by connect(). */
 		if (rc)
-			return rc;
+			return rc == -ECONNABORTED ? -EINVAL : rc;
 	}
 }
 
@@ -549,6 +353,32 @@ static int stop_listening(struct homa_pl_sock *s, int how)
 	return HOMA_PL_REAL(shutdown)(tcp->fd, how) ? -errno : 0;
 }
 
+int homa_pl_tcp_unlisten(struct homa_pl_sock *s)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct homa_pl_tcp *tcp = s->tcp;
+	struct homa_stream *listener = tcp->stream;
+	int rc = tcp->stopped ? 0 : stop_listening(s, SHUT_RDWR);
+
+	if (rc)
+		return rc;
+	homa_pl_tcp_leave_listener(s);
+	if (HOMA_PL_REAL(connect)(tcp->fd, &none, sizeof(none)))
+		return -errno;
+	homa_pl_tcp_lock();
+	homa_stream_set_user(listener, NULL);
+	__atomic_store_n(&tcp->stream, NULL, __ATOMIC_RELEASE);
+	tcp->listens = tcp->stopped = false;
+	homa_pl_tcp_unlock();
+	homa_pl_close_own_fd(tcp->fd);
+	tcp->fd = -1;
+	__atomic_store_n(&listened_at, homa_pl_now(), __ATOMIC_RELAXED);
+	homa_pl_tell(s);
+	homa_pl_tcp_retire(s, listener);
+	homa_pl_tcp_moved(s);
+	return 0;
+}
+
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
@@ -560,7 +390,7 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 	if (tcp->listens)
 		return stop_listening(s, how);
 	/* It ends a connection that is being opened, in whatever direction. */
-	if (!is_open(tcp->last)) {
+	if (!homa_pl_tcp_is_open(tcp->last)) {
 		rc = homa_stream_give_up(tcp->last);
 		homa_pl_tell(s);
 		return rc == -ECONNRESET ? -ENOTCONN : rc;

@@ -4,6 +4,8 @@
  *
  *	tcp.c		a socket: the kernel's at first, homad's from connect() or listen()
  *			on if homad takes it
+ *	tcp_connect.c	connect()
+ *	tcp_begin.c	how far it has come
  *	tcp_former.c	a socket becomes the kernel's again
  *	tcp_kernel.c	calls of a socket that is the kernel's
  *	tcp_io.c	reading and writing
@@ -253,12 +255,23 @@ struct homa_pl_sock *homa_pl_tcp_adopt(int fd, int family, int status,
 				       struct homa_stream *stream);
 /** homa_pl_tcp_bind() - do bind(), and retry for a while after a listening socket was closed. */
 int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len);
-int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
-			const struct sockaddr *addr, socklen_t len);
 int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog);
 int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		       socklen_t *len, int flags);
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how);
+/** homa_pl_tcp_unlisten() - end a listener, or what shutdown() has left of it, so that the socket
+ *  is the kernel's again and may connect. */
+int homa_pl_tcp_unlisten(struct homa_pl_sock *s);
+
+/* ---- tcp_begin.c ---- */
+
+/** homa_pl_tcp_is_open() - is the connection open, or was it? */
+bool homa_pl_tcp_is_open(struct homa_stream *stream);
+
+/* ---- tcp_connect.c ---- */
+
+int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
+			const struct sockaddr *addr, socklen_t len);
 
 /* ---- tcp_former.c ---- */
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/time.h>
+#include "stream_fork.h"
 #include "tcp.h"
 #include "tcp_common.h"
 #include "real.h"
@@ -373,6 +374,8 @@ int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr,
 		return -EFAULT;
 	homa_pl_pump();
 	rc = homa_stream_facts(s->tcp->last, &facts);
+	if (rc == -ENOTCONN && !peer)
+		rc = homa_stream_begun(s->tcp->last, &facts.local);
 	if (rc)
 		return rc;
 	/* A connection that has ended has no peer. */

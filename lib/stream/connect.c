@@ -43,7 +43,7 @@ int homa_stream_connect_with(struct homa_streams *ctx,
 			     const struct homa_patience *patience,
 			     const struct sockaddr *local,
 			     const struct sockaddr *remote, socklen_t length,
-			     struct homa_stream **out)
+			     bool named, struct homa_stream **out)
 {
 	struct homa_stream_command command = { .op = HOMA_STREAM_CONNECT };
 	struct homa_stream *stream;
@@ -63,6 +63,8 @@ int homa_stream_connect_with(struct homa_streams *ctx,
 		stream->patience = *patience;
 		command.slot = patience->value[HOMA_STREAM_PATIENCE_USER];
 	}
+	if (named && (ctx->att->queues->features & HOMA_SHM_CAN_BEGUN))
+		command.value = HOMA_STREAM_OPT_BEGUN;
 	/* Take events now, so that the answers to many calls do not fill the event ring. */
 	homa_streams_look(ctx);
 	rc = enter(stream);
@@ -101,11 +103,28 @@ int homa_stream_await_way(struct homa_stream *stream)
 	}
 }
 
+int homa_stream_begun(struct homa_stream *stream, struct sockaddr_storage *local)
+{
+	struct homa_streams *ctx = stream->ctx;
+	struct homa_stream_end end;
+
+	/* It may have failed already and had an address all the same. */
+	homa_stream_await_way(stream);
+	homa_gate_lock(&ctx->look);
+	end = stream->begun;
+	homa_gate_unlock(&ctx->look);
+	if (!end.port)
+		return -ENOTCONN;
+	homa_stream_end_to(local, &end);
+	return 0;
+}
+
 int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 			const struct sockaddr *remote, socklen_t length,
 			struct homa_stream **out)
 {
 	static const struct homa_patience none;
 
-	return homa_stream_connect_with(ctx, &none, local, remote, length, out);
+	return homa_stream_connect_with(ctx, &none, local, remote, length,
+					false, out);
 }

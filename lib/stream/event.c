@@ -74,6 +74,24 @@ static bool opened(struct homa_streams *ctx, const struct homa_stream_event *eve
 	return true;
 }
 
+/* A connection is being opened, and homad tells from where. */
+static bool begun(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	struct homa_streams_wanted *wanted =
+		homa_streams_wanted(ctx, event->token);
+	const struct homa_stream_slot *slot;
+
+	if (!wanted || event->slot >= ctx->num_slots)
+		return false;
+	slot = &ctx->slots[event->slot];
+	/* It may have failed since, and another one may have the slot. */
+	if (wanted->stream &&
+	    __atomic_load_n(&slot->generation, __ATOMIC_ACQUIRE) ==
+		    event->generation)
+		wanted->stream->begun = slot->local;
+	return true;
+}
+
 static bool failed(struct homa_streams *ctx, const struct homa_stream_event *event)
 {
 	struct homa_streams_wanted *wanted =
@@ -270,6 +288,8 @@ static bool take(struct homa_streams *ctx, const struct homa_stream_event *event
 		return listening(ctx, event);
 	case HOMA_STREAM_UNJOINED:
 		return unjoined(ctx, event);
+	case HOMA_STREAM_BEGUN:
+		return begun(ctx, event);
 	default:
 		return false;
 	}

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "stream_fork.h"
 #include "stream_impl.h"
 
 /* Count a thread that begins (@by 1) or ends (@by -1) to ask homad for a listener. */
@@ -27,6 +28,12 @@ static void enter(struct homa_stream *listener, u32 number)
 	homa_gate_unlock(&ctx->look);
 }
 
+/* As with the kernel a negative number is more than any, and homad takes what it can. */
+static u32 most_of(int backlog)
+{
+	return backlog ? (u32)backlog : 1;
+}
+
 int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,
 		       struct homa_stream **out)
 {
@@ -42,9 +49,7 @@ int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,
 		return -ENOMEM;
 	pthread_mutex_lock(&ctx->ctl);
 	count_listening(ctx, 1);
-	/* As with the kernel a negative number is more than any, and homad takes what it can. */
-	rc = homa_streams_ask_listen(ctx, fd, backlog ? (u32)backlog : 1,
-				     &number);
+	rc = homa_streams_ask_listen(ctx, fd, most_of(backlog), &number);
 	if (rc == -ECONNRESET)
 		homa_streams_lose(ctx);
 	if (!rc)
@@ -56,6 +61,20 @@ int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,
 	else
 		*out = listener;
 	return rc;
+}
+
+int homa_stream_backlog(struct homa_stream *listener, int backlog)
+{
+	struct homa_streams *ctx = listener->ctx;
+	struct homa_stream_command command = { .op = HOMA_STREAM_BACKLOG,
+					       .value = most_of(backlog) };
+
+	if (!(ctx->att->queues->features & HOMA_SHM_CAN_BACKLOG))
+		return -EOPNOTSUPP;
+	homa_gate_lock(&ctx->look);
+	command.slot = (u32)listener->token;
+	homa_gate_unlock(&ctx->look);
+	return homa_streams_command(ctx, &command);
 }
 
 /* Nobody heard homad's events for the stream while it was in the queue, so it becomes news now if

@@ -147,10 +147,22 @@ static size_t copy(const struct iovec *iov, int n, const struct iovec *piece)
 	return done;
 }
 
-/* @stops: do not read from a stream to which the peer has ever sent urgent bytes (-ESTALE). */
+/* Take the first @bytes, which are there, off the pieces. */
+static void skip(struct iovec piece[2], size_t bytes)
+{
+	size_t some = bytes < piece[0].iov_len ? bytes : piece[0].iov_len;
+
+	piece[0].iov_base = (u8 *)piece[0].iov_base + some;
+	piece[0].iov_len -= some;
+	piece[1].iov_base = (u8 *)piece[1].iov_base + (bytes - some);
+	piece[1].iov_len -= bytes - some;
+}
+
+/* @stops: do not read from a stream to which the peer has ever sent urgent bytes (-ESTALE).
+ * @offset: peek from there on. */
 static inline ssize_t read_from(struct homa_stream *stream,
 				const struct iovec *iov, int n, int peek,
-				bool stops)
+				bool stops, size_t offset)
 {
 	struct homa_stream_view view = { .state = 0 };
 	struct iovec piece[2];
@@ -176,24 +188,34 @@ static inline ssize_t read_from(struct homa_stream *stream,
 			homa_stream_unlock(stream, &stream->slot->rx_lock);
 		return -ESTALE;
 	}
-	done = pieces(stream, &view, piece) ? copy(iov, n, piece) : 0;
+	done = pieces(stream, &view, piece);
+	if (unlikely(offset) && done > offset)
+		skip(piece, offset);
+	done = done > offset ? copy(iov, n, piece) : 0;
 	if (done && !peek)
 		took(stream, &view, (u32)done);
 	if (unlikely(locked))
 		homa_stream_unlock(stream, &stream->slot->rx_lock);
-	return view.bytes ? (ssize_t)done : homa_stream_nothing(stream, &view);
+	return view.bytes > offset ? (ssize_t)done :
+				     homa_stream_nothing(stream, &view);
 }
 
 ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov,
 			 int n, int peek)
 {
-	return read_from(stream, iov, n, peek, false);
+	return read_from(stream, iov, n, peek, false, 0);
 }
 
 ssize_t homa_stream_read_unmarked(struct homa_stream *stream,
 				  const struct iovec *iov, int n, int peek)
 {
-	return read_from(stream, iov, n, peek, true);
+	return read_from(stream, iov, n, peek, true, 0);
+}
+
+ssize_t homa_stream_peek_at(struct homa_stream *stream, const struct iovec *iov,
+			    int n, size_t offset)
+{
+	return read_from(stream, iov, n, 1, false, offset);
 }
 
 size_t homa_stream_arrived(struct homa_stream *stream, struct iovec piece[2])

@@ -95,12 +95,22 @@ int homa_streams_after_exec(struct homa_streams **out, const char *path,
 			    uint32_t num, struct homa_stream **streams);
 
 /** homa_stream_connect_with() - homa_stream_connect() with @patience, which counts while the
- *  connection is being opened, too. */
+ *  connection is being opened, too. @named: homa_stream_begun() is to know the address. */
 int homa_stream_connect_with(struct homa_streams *ctx,
 			     const struct homa_patience *patience,
 			     const struct sockaddr *local,
 			     const struct sockaddr *remote, socklen_t length,
-			     struct homa_stream **out);
+			     bool named, struct homa_stream **out);
+/** homa_stream_begun() - write from where a connection comes that is being opened to @local. It
+ *  waits until homad has begun to open it. -ENOTCONN if homad does not tell. */
+int homa_stream_begun(struct homa_stream *stream, struct sockaddr_storage *local);
+
+/** homa_stream_backlog() - let at most @backlog connections wait at a listener that there is. */
+int homa_stream_backlog(struct homa_stream *listener, int backlog);
+/** homa_stream_peek_at() - read as homa_stream_read() does with @peek, from the byte @offset behind
+ *  the next one on. It does not stop at urgent bytes. */
+ssize_t homa_stream_peek_at(struct homa_stream *stream, const struct iovec *iov,
+			    int n, size_t offset);
 
 /** homa_stream_is_shared() - do other processes have the stream, too? */
 bool homa_stream_is_shared(const struct homa_stream *stream);

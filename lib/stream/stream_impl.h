@@ -100,6 +100,8 @@ struct homa_stream {
 	struct homa_list queued;
 	/* The token of a connection's CONNECT command, or homad's number of a listener. */
 	u64 token;
+	/* Where a connection that is being opened comes from; port 0 if homad has not told. */
+	struct homa_stream_end begun;
 	/* The connections of a listener that the application has not accepted yet. */
 	struct homa_list queue;
 	/* The number of connections in @queue. It is atomic. */

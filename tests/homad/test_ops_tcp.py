@@ -77,6 +77,13 @@ while True:
     one.sendall(one.recv(100))
     one.close()
 """
+LISTENS_AGAIN = """
+import socket, sys, time
+listener = socket.create_server((sys.argv[1], 5000), backlog=128)
+listener.listen(300)
+print("ready", flush=True)
+time.sleep(1000)
+"""
 COMING = """
 import socket, sys
 for i in range(10**9):
@@ -159,6 +166,14 @@ def sent_again(host: Host) -> int:
 
 
 # -- ss
+
+
+def test_ss__a_second_listen_changes_the_backlog(hosts: tuple[Host, Host]) -> None:
+    _, b = hosts
+    server = b.start(unmodified(sys.executable, "-c", LISTENS_AGAIN, b.v4))
+    assert server.line() == "ready"
+    eventually(lambda: only(b)["send_q"] == 300)
+    server.stop(signal.SIGKILL)
 
 
 def test_ss__listener_and_connection(hosts: tuple[Host, Host]) -> None:

@@ -22,6 +22,7 @@ from homad import Host, Process, needs_homad, needs_root, two_hosts
 from netns import eventually
 from streamtool import (
     ABORT,
+    BACKLOG,
     CAN_UNJOINED,
     CLOSE,
     COMMAND_TAIL,
@@ -349,6 +350,7 @@ WRONG: dict[str, Deed] = {
     "reset twice": twice(ABORT),
     "a listener that is none": lambda s, _: s.command(UNLISTEN, slot=1),
     "listener 0": lambda s, _: s.command(UNLISTEN, slot=0),
+    "a backlog of none": lambda s, _: s.command(BACKLOG, slot=1, value=5),
     "command 0": lambda s, one: s.command(0, one.slot, one.generation),
     "command 65535": lambda s, one: s.command(65535, one.slot, one.generation),
     "a tail beyond the ring": lambda s, _: put_tail(s, s.command_tail + s.entries + 1),

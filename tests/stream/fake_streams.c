@@ -256,6 +256,9 @@ static void command(struct fake *f, const struct homa_stream_command *c)
 	__atomic_fetch_add(&f->commands[c->op], 1, __ATOMIC_RELAXED);
 	if (c->op == HOMA_STREAM_CONNECT) {
 		connect_to(f, c);
+	} else if (c->op == HOMA_STREAM_BACKLOG) {
+		must(c->slot && c->slot <= FAKE_LISTENERS && f->port[c->slot - 1]);
+		f->backlog = c->value;
 	} else if (c->op == HOMA_STREAM_UNLISTEN) {
 		must(c->slot && c->slot <= FAKE_LISTENERS && f->port[c->slot - 1]);
 		f->port[c->slot - 1] = 0;

@@ -162,14 +162,27 @@ const char *homad_stream_goes_on(struct homad_thread *t,
 
 /* ---- the rest ---- */
 
-static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
-			       u16 op, u32 number)
+/* Sets how many connections may wait at a listener. Those that wait already stay. */
+static void set_backlog(struct homad_tcp_listener *listener, u32 most)
 {
+	listener->l.backlog = listener->here.backlog =
+		homa_min_u32(homa_max_u32(most, 1), HOMAD_BACKLOG_MOST);
+}
+
+static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
+			       const struct homa_stream_command *c)
+{
+	u32 number = c->slot;
 	struct homad_hold *hold = homad_hold_find(s, number);
+	u16 op = c->op;
 	int rc;
 
 	if (!hold)
 		return "a command for a listener that the attachment does not have";
+	if (op == HOMA_STREAM_BACKLOG) {
+		set_backlog(hold->listener, c->value);
+		return NULL;
+	}
 	/* The last event of a listener comes after that of each connection that came to
 	 * it. */
 	if (unlikely(!homad_streams_answerable(t, s, op == HOMA_STREAM_UNLISTEN)))
@@ -240,8 +253,9 @@ static const char *command(struct homad_thread *t, struct homad_streams *s,
 
 	if (c->op == HOMA_STREAM_CONNECT)
 		return homad_stream_connect(t, s, c);
-	if (c->op == HOMA_STREAM_UNLISTEN || c->op == HOMA_STREAM_ACCEPT)
-		return of_listener(t, s, c->op, c->slot);
+	if (c->op == HOMA_STREAM_UNLISTEN || c->op == HOMA_STREAM_ACCEPT ||
+	    c->op == HOMA_STREAM_BACKLOG)
+		return of_listener(t, s, c);
 	stream = named(s, c);
 	if (likely(stream)) {
 		if (c->op == HOMA_STREAM_RETURN)

@@ -173,5 +173,7 @@ const char *homad_stream_connect(struct homad_thread *t, struct homad_streams *s
 	stream->opening = true;
 	stream->conn.user_timeout = c->slot * TAS_MSEC;
 	homad_stream_set_options(t, stream, c->value);
+	if (c->value & HOMA_STREAM_OPT_BEGUN)
+		homad_streams_tell_begun(t, stream);
 	return NULL;
 }

@@ -312,6 +312,18 @@ void homad_streams_tell(struct homad_thread *t, struct homad_streams *s,
 	homad_streams_touch(t, s);
 }
 
+void homad_streams_tell_begun(struct homad_thread *t,
+			      const struct homad_stream *stream)
+{
+	struct homad_streams *s = stream->home;
+
+	if (unlikely(s->app->phase != HOMAD_APP_OPEN) || !has_room(s))
+		return;
+	put_named(s, HOMA_STREAM_BEGUN, stream->slot, stream->generation,
+		  stream->token);
+	homad_streams_touch(t, s);
+}
+
 bool homad_streams_untold(const struct homad_streams *s)
 {
 	return (s->stuck || s->unjoined || !homa_list_empty(&s->news) ||

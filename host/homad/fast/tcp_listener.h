@@ -18,6 +18,9 @@ struct homad_tcp;
 struct homad_thread;
 struct homad_user;
 
+/* The most connections that may wait at a listener for the application. */
+#define HOMAD_BACKLOG_MOST 4096u
+
 /** struct homad_tcp_listener - a listening port of an attachment */
 struct homad_tcp_listener {
 	/* @l takes connections that come by devices, and @here those from this host. */

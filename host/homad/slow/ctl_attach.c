@@ -91,7 +91,8 @@ static void adopt(struct homad *d, const struct homad_making *making)
 		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK |
 			       HOMA_SHM_CAN_EXEC | HOMA_SHM_CAN_UNJOINED |
 			       HOMA_SHM_CAN_PATIENCE | HOMA_SHM_CAN_PASS |
-			       HOMA_SHM_CAN_URGENT;
+			       HOMA_SHM_CAN_URGENT | HOMA_SHM_CAN_BACKLOG |
+			       HOMA_SHM_CAN_BEGUN;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
 	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
 	app->num_segs = 1;

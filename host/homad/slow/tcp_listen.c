@@ -23,8 +23,6 @@
 #define SO_NETNS_COOKIE 71
 #endif
 
-#define BACKLOG_MOST 4096u
-
 static int option(int fd, int name)
 {
 	socklen_t size = sizeof(int);
@@ -338,7 +336,7 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 		rc = may_listen(d, client, listener->l.port, &wrong);
 	if (!rc) {
 		listener->l.backlog = (u32)homa_min_u64(homa_max_u64(r->bytes, 1),
-							BACKLOG_MOST);
+							HOMAD_BACKLOG_MOST);
 		answer.port = listener->l.port;
 		listener->fd = client->passed_fd;
 		rc = begin(d, client, listener);

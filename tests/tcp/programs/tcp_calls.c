@@ -16,7 +16,7 @@ static const struct tcp_case *const lists[] = {
 	tcp_exec_cases,	   tcp_partial_cases,	 tcp_told_cases,
 	tcp_cancel_cases,  tcp_set_cases,	 tcp_spawn_cases,
 	tcp_room_cases,	   tcp_urgent_cases,	 tcp_wake_cases,
-	tcp_race_cases,
+	tcp_race_cases,	   tcp_again_cases,
 };
 
 static const struct tcp_case *find(const char *name)

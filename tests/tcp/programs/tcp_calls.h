@@ -63,10 +63,10 @@ struct tcp_case {
 #define TCP_CASE(name) { #name, name##__server, name##__client }
 
 /* Lists of cases by subject, each with an entry without name at its end. */
-extern const struct tcp_case tcp_accept_cases[], tcp_bulk_cases[],
-	tcp_cancel_cases[], tcp_close_cases[], tcp_connect_cases[],
-	tcp_descriptor_cases[], tcp_end_cases[], tcp_exec_cases[],
-	tcp_epoll_cases[], tcp_flag_cases[], tcp_fork_cases[],
+extern const struct tcp_case tcp_accept_cases[], tcp_again_cases[],
+	tcp_bulk_cases[], tcp_cancel_cases[], tcp_close_cases[],
+	tcp_connect_cases[], tcp_descriptor_cases[], tcp_end_cases[],
+	tcp_exec_cases[], tcp_epoll_cases[], tcp_flag_cases[], tcp_fork_cases[],
 	tcp_handler_cases[], tcp_inherit_cases[], tcp_many_cases[],
 	tcp_mixed_cases[], tcp_number_cases[], tcp_option_cases[],
 	tcp_partial_cases[], tcp_process_cases[], tcp_race_cases[],

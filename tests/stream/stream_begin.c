@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* What may be said of streams while they begin: from where a connection comes, another backlog. */
+#include "stream_test.h"
+#include "stream_fork.h"
+
+/* A connection that homad has not answered. */
+static struct homa_stream *connecting(bool named)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(80) };
+	struct homa_patience none = { 0 };
+	struct homa_stream *stream;
+
+	to.sin_addr.s_addr = htonl(0x0a010102);
+	assert_int_equal(homa_stream_connect_with(ctx, &none, NULL,
+						  (struct sockaddr *)&to,
+						  sizeof(to), named, &stream),
+			 0);
+	return stream;
+}
+
+/* homad tells where the connection comes from that the first command asks for. */
+static void tell(u32 slot, u32 generation)
+{
+	const struct homa_stream_end local = {
+		.ip = { [10] = 0xff, 0xff, 10, 1, 1, 1 }, .port = 4321
+	};
+
+	f.slot[slot].local = local;
+	f.slot[slot].generation = generation;
+	fake_event(&f, (struct homa_stream_event){ .kind = HOMA_STREAM_BEGUN,
+						   .slot = slot,
+						   .generation = generation,
+						   .token = f.command[0].token });
+}
+
+static void begun__says_from_where(void **state)
+{
+	struct sockaddr_storage from;
+	struct homa_stream *stream;
+
+	(void)state;
+	open_context();
+	stream = connecting(true);
+	assert_true(f.command[0].value & HOMA_STREAM_OPT_BEGUN);
+	assert_int_equal(homa_stream_begun(stream, &from), -ENOTCONN);
+	tell(3, 7);
+	assert_int_equal(homa_stream_begun(stream, &from), 0);
+	assert_int_equal(from.ss_family, AF_INET);
+	assert_int_equal(((struct sockaddr_in *)&from)->sin_port, htons(4321));
+	assert_int_equal(((struct sockaddr_in *)&from)->sin_addr.s_addr,
+			 htonl(0x0a010101));
+	/* Nothing has been opened by that. */
+	assert_int_equal(swallow(), 0);
+	assert_int_equal(homa_stream_ready(stream), 0);
+}
+
+/* Another connection may have the slot by now. */
+static void begun__of_a_slot_that_is_another_ones(void **state)
+{
+	struct sockaddr_storage from;
+	struct homa_stream *stream;
+
+	(void)state;
+	open_context();
+	stream = connecting(true);
+	tell(3, 7);
+	f.slot[3].generation = 8;
+	assert_int_equal(homa_stream_begun(stream, &from), -ENOTCONN);
+}
+
+static void begun__of_a_stream_that_is_closed(void **state)
+{
+	(void)state;
+	open_context();
+	homa_stream_close(connecting(true));
+	tell(3, 7);
+	assert_int_equal(swallow(), 0);
+	assert_false(homa_streams_gone(ctx));
+}
+
+/* The context has ended, and another homad is there. */
+static void begin_anew(void)
+{
+	homa_streams_close(ctx);
+	ctx = NULL;
+	fake_kill(&f);
+	memset(&f, 0, sizeof(f));
+	fake_start(&f);
+}
+
+static void begun__is_not_asked_for_in_vain(void **state)
+{
+	(void)state;
+	open_context();
+	connecting(false);
+	assert_int_equal(f.command[0].value, 0);
+	begin_anew();
+	f.cannot = HOMA_SHM_CAN_BEGUN;
+	open_context();
+	connecting(true);
+	assert_int_equal(f.command[0].value, 0);
+}
+
+static void begun__of_nothing_ends_the_context(void **state)
+{
+	const struct homa_stream_event lies[] = {
+		{ .kind = HOMA_STREAM_BEGUN, .token = 12345 },
+		{ .kind = HOMA_STREAM_BEGUN, .slot = FAKE_SLOTS },
+	};
+	struct homa_stream_event lie;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < HOMA_ARRAY_SIZE(lies); i++) {
+		open_context();
+		connecting(true);
+		lie = lies[i];
+		if (lie.slot)
+			lie.token = f.command[0].token;
+		fake_event(&f, lie);
+		swallow();
+		assert_true(homa_streams_gone(ctx));
+		begin_anew();
+	}
+}
+
+static void listen__again_with_another_backlog(void **state)
+{
+	struct homa_stream *listener;
+
+	(void)state;
+	open_context();
+	listen_on(&listener);
+	assert_int_equal(homa_stream_backlog(listener, 99), 0);
+	fake_step(&f);
+	assert_int_equal(f.backlog, 99);
+	assert_int_equal(homa_stream_backlog(listener, 0), 0);
+	fake_step(&f);
+	assert_int_equal(f.backlog, 1);
+	f.q->h.features &= ~(u32)HOMA_SHM_CAN_BACKLOG;
+	assert_int_equal(homa_stream_backlog(listener, 5), -EOPNOTSUPP);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		T(begun__says_from_where),
+		T(begun__of_a_slot_that_is_another_ones),
+		T(begun__of_a_stream_that_is_closed),
+		T(begun__is_not_asked_for_in_vain),
+		T(begun__of_nothing_ends_the_context),
+		T(listen__again_with_another_backlog),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
