@@ -62,6 +62,7 @@ static bool keep(struct homa_pl_sock *s, int fd, struct homa_pl_kept *kept)
 		.common = tcp->common,
 		.kernels = tcp->kernels,
 		.forked = tcp->forked,
+		.peek_from = tcp->peek_off < 0 ? 0 : (uint32_t)tcp->peek_off + 1,
 	};
 	kept->has_stream = tcp->stream && !tcp->stopped &&
 			   homa_stream_carry(tcp->last, &kept->stream);

@@ -169,6 +169,7 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 	s->sndtimeo = kept->sndtimeo;
 	tcp->linger = kept->linger;
 	tcp->least = kept->least;
+	tcp->peek_off = (int32_t)(kept->peek_from - 1);
 	tcp->options = kept->options;
 	tcp->patience = kept->patience;
 	tcp->send_most = kept->send_most;

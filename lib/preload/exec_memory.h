@@ -39,7 +39,7 @@
  * @common: 1 if another process has or had the connection, too.
  * @kernels: 1 if the socket has an option that homad does not know.
  * @forked: 1 if a process has forked while the socket was the kernel's or a listener.
- * @unused: zeros, so that all bytes of the struct have a value.
+ * @peek_from: 1 more than SO_PEEK_OFF, 0 if it is not set.
  */
 struct homa_pl_kept {
 	uint64_t dev, ino;
@@ -51,7 +51,7 @@ struct homa_pl_kept {
 	struct homa_patience patience;
 	uint8_t has_stream, open, error_told, shut_read, shut_write, common;
 	uint8_t kernels, forked;
-	uint8_t unused[4];
+	uint32_t peek_from;
 };
 
 /* struct homa_pl_memory - the begin of the memfd, behind which entries of sockets follow */

@@ -140,6 +140,7 @@ struct homa_pl_sock *homa_pl_tcp_adopt(int fd, int family, int status,
 	tcp->open = stream != NULL;
 	tcp->fd = -1;
 	tcp->least = 1;
+	tcp->peek_off = -1;
 	s = homa_pl_adopt(fd, family, status, fill, tcp);
 	if (!s)
 		free(tcp);
@@ -257,6 +258,7 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 	own->tcp->options = s->tcp->options;
 	own->tcp->patience = s->tcp->patience;
 	own->tcp->least = s->tcp->least;
+	own->tcp->peek_off = s->tcp->peek_off;
 	own->tcp->inlines = s->tcp->inlines;
 	own->tcp->send_most = s->tcp->send_most;
 	homa_pl_tcp_limit(own);

@@ -10,6 +10,7 @@
  *	tcp_kernel.c	calls of a socket that is the kernel's
  *	tcp_io.c	reading and writing
  *	tcp_room.c	how many bytes are taken at once
+ *	tcp_peek.c	from where bytes are looked at
  *	tcp_urgent.c	urgent bytes
  *	tcp_way.c	addresses that homad reaches
  *	tcp_async.c	SIGIO and SIGURG
@@ -114,6 +115,8 @@ struct homa_pl_tcp {
 	int64_t linger;
 	/* The number of bytes of SO_RCVLOWAT. */
 	size_t least;
+	/* SO_PEEK_OFF: where the next look at bytes begins; negative: at the next byte. */
+	int32_t peek_off;
 	/* The most bytes that may wait to be sent, what SO_SNDBUF tells after the program has set
 	 * it; 0 if it has not. */
 	uint32_t send_most;
@@ -328,6 +331,10 @@ bool homa_pl_tcp_connects_itself(const struct homa_pl_sock *s, int fd,
  *  would connect from. */
 int homa_pl_tcp_is_this_host(const struct sockaddr *to, socklen_t len,
 			     struct sockaddr_storage *from);
+/** homa_pl_tcp_path_mtu() - the MTU in bytes of the path between two addresses, as the kernel knows
+ *  it, or -ENOTCONN if it knows of none. */
+int homa_pl_tcp_path_mtu(const struct sockaddr_storage *local,
+			 const struct sockaddr_storage *remote);
 /** homa_pl_tcp_kernel_knows() - would the option make of the socket what homad does not know, as a
  *  password for its segments or the only device that they may take? */
 bool homa_pl_tcp_kernel_knows(int level, int name, const void *value,
@@ -390,6 +397,16 @@ ssize_t homa_pl_tcp_splice_in(struct homa_pl_sock *s, const off64_t *at,
 			      unsigned int flags);
 ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
 			     size_t count);
+
+/* ---- tcp_peek.c ---- */
+
+/** homa_pl_tcp_peek() - look at bytes from where SO_PEEK_OFF says. @counts: say how many of at most
+ *  @most bytes there are, and give the program none. */
+ssize_t homa_pl_tcp_peek(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			 size_t most, bool counts);
+/** homa_pl_tcp_peek_move() - move that place by @by bytes, if SO_PEEK_OFF is set. The caller has no
+ *  lock. */
+void homa_pl_tcp_peek_move(struct homa_pl_sock *s, ssize_t by);
 
 /* ---- tcp_async.c ---- */
 

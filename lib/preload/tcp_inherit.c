@@ -36,6 +36,7 @@ static const struct {
 	{ SOL_SOCKET, SO_PRIORITY, false },
 	{ SOL_SOCKET, SO_MARK, false },
 	{ SOL_SOCKET, SO_OOBINLINE, false },
+	{ SOL_SOCKET, SO_PEEK_OFF, false },
 	{ IPPROTO_TCP, TCP_NODELAY, false },
 	{ IPPROTO_TCP, TCP_KEEPIDLE, false },
 	{ IPPROTO_TCP, TCP_KEEPINTVL, false },

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "pl_signals.h"
 #include "tcp.h"
@@ -18,6 +19,10 @@
 #define SCRATCH 16384u /* bytes that are read at once into memory of our own */
 #define MOST 0x7ffff000u /* bytes that a call of sendfile() sends at most */
 #define FEW 8		 /* pieces of memory for which none is allocated */
+/* With MSG_PEEK, a flag of our own: look at the next byte, whatever SO_PEEK_OFF says. */
+#define NEXT_BYTE 0x10000000
+/* How long a look that begins behind all that there is room for sleeps between two tries, in ns. */
+#define LATER_NS 1000000
 
 static bool may_wait(const struct homa_pl_sock *s, int flags)
 {
@@ -109,26 +114,54 @@ static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 			 int flags)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
+	bool moves = !HOMA_PL_LIKELY(tcp->peek_off < 0) && !(flags & NEXT_BYTE);
 	ssize_t rc;
 
 	pthread_mutex_lock(&s->reading);
-	if (flags & MSG_TRUNC)
+	if (moves && (flags & MSG_PEEK))
+		rc = homa_pl_tcp_peek(s, iov, n, total(iov, n),
+				      flags & MSG_TRUNC);
+	else if (flags & MSG_TRUNC)
 		rc = (flags & MSG_PEEK ? measure : discard)(s, total(iov, n));
 	else
 		rc = homa_stream_read_stopping(tcp->last, iov, n,
 					       !!(flags & MSG_PEEK),
 					       tcp->inlines);
 	pthread_mutex_unlock(&s->reading);
+	if (moves && rc > 0)
+		homa_pl_tcp_peek_move(s, flags & MSG_PEEK ? rc : -rc);
 	return rc == -EAGAIN && tcp->shut_read ? 0 : rc;
 }
 
+/* Returns the number of bytes behind the next one from which a call looks at bytes. */
+static size_t offset_of(const struct homa_pl_sock *s, int flags)
+{
+	if (HOMA_PL_LIKELY(s->tcp->peek_off <= 0) ||
+	    (flags & (MSG_PEEK | NEXT_BYTE)) != MSG_PEEK)
+		return 0;
+	return (size_t)s->tcp->peek_off;
+}
+
 /* Returns the number of bytes for which a call waits: all that it wants to look at, or
- * those of SO_RCVLOWAT, but not more than it has room for. */
+ * those of SO_RCVLOWAT, but not more than it has room for; and those before them. */
 static size_t least_of(const struct homa_pl_sock *s, size_t wanted, int flags)
 {
+	size_t before = offset_of(s, flags);
+
 	if (flags & MSG_WAITALL)
-		return flags & MSG_PEEK ? wanted : 1;
-	return s->tcp->least < wanted ? s->tcp->least : wanted;
+		return flags & MSG_PEEK ? before + wanted : 1;
+	return before + (s->tcp->least < wanted ? s->tcp->least : wanted);
+}
+
+/* A look begins behind all that there is room for. The kernel waits until somebody reads. */
+static int look_later(int64_t until)
+{
+	const struct timespec pause = { .tv_nsec = LATER_NS };
+
+	if (until != INT64_MAX && homa_pl_now() >= until)
+		return -EAGAIN;
+	nanosleep(&pause, NULL);
+	return 0;
 }
 
 /* Need a call that may wait not do so? */
@@ -159,6 +192,8 @@ static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n,
 		/* After a time limit or a signal, what has come until then is given, as the
 		 * kernel does it. */
 		rc = read_once(s, iov, n, flags);
+		if (rc == -EAGAIN && !wait && offset_of(s, flags))
+			wait = look_later(until);
 		if (rc == -EAGAIN && wait)
 			return wait;
 	}
@@ -280,7 +315,8 @@ ssize_t homa_pl_tcp_recv(struct homa_pl_sock *s, const struct iovec *iov, int n,
 		return homa_pl_tcp_recv_urgent(s, iov, n, flags);
 	if (rc || total(iov, n))
 		return rc ? rc : homa_pl_tcp_read(s, iov, n, flags);
-	rc = homa_pl_tcp_read(s, &one, 1, (flags & MSG_DONTWAIT) | MSG_PEEK);
+	rc = homa_pl_tcp_read(s, &one, 1,
+			      (flags & MSG_DONTWAIT) | MSG_PEEK | NEXT_BYTE);
 	return rc > 0 ? 0 : rc;
 }
 

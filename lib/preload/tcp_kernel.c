@@ -81,6 +81,30 @@ int homa_pl_tcp_is_this_host(const struct sockaddr *to, socklen_t len,
 	return homa_name_same_ip(to, name) || homa_name_is_loopback(to);
 }
 
+int homa_pl_tcp_path_mtu(const struct sockaddr_storage *local,
+			 const struct sockaddr_storage *remote)
+{
+	bool four = remote->ss_family == AF_INET;
+	socklen_t size =
+		four ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	struct sockaddr_storage from = *local;
+	socklen_t length = sizeof(int);
+	int fd = HOMA_PL_REAL(socket)(remote->ss_family,
+				      SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int mtu = 0, rc;
+
+	if (fd < 0)
+		return -ENOTCONN;
+	/* The port is in the same place in both families. */
+	((struct sockaddr_in *)&from)->sin_port = 0;
+	rc = HOMA_PL_REAL(bind)(fd, (struct sockaddr *)&from, size) ||
+	     HOMA_PL_REAL(connect)(fd, (const struct sockaddr *)remote, size) ||
+	     HOMA_PL_REAL(getsockopt)(fd, four ? IPPROTO_IP : IPPROTO_IPV6,
+				      four ? IP_MTU : IPV6_MTU, &mtu, &length);
+	HOMA_PL_REAL(close)(fd);
+	return rc || mtu <= 0 ? -ENOTCONN : mtu;
+}
+
 /* ---- options that only the kernel knows ---- */
 
 bool homa_pl_tcp_kernel_knows(int level, int name, const void *value,

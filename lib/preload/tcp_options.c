@@ -79,6 +79,9 @@ static void note_socket(struct homa_pl_sock *s, int name, const void *value,
 	case SO_SNDTIMEO:
 		s->sndtimeo = read_timeout(value, len);
 		break;
+	case SO_PEEK_OFF:
+		s->tcp->peek_off = read_int(value, len);
+		break;
 	case SO_RCVLOWAT:
 		n = read_int(value, len);
 		s->tcp->least = n > 1 ? (size_t)n : 1;
@@ -273,24 +276,6 @@ static int give_info(struct homa_pl_sock *s, void *value, socklen_t *len)
 	return copy_out(value, len, &info, sizeof(info));
 }
 
-int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
-			   void *value, socklen_t *len)
-{
-	int n;
-
-	if (s->tcp->stream && value && len) {
-		if (level == SOL_SOCKET && name == SO_ERROR && !s->tcp->listens) {
-			if ((int)*len < 0)
-				return -EINVAL;
-			n = take_error(s);
-			return copy_out(value, len, &n, sizeof(n));
-		}
-		if (level == IPPROTO_TCP && name == TCP_INFO)
-			return give_info(s, value, len);
-	}
-	return HOMA_PL_REAL(getsockopt)(fd, level, name, value, len) ? -errno : 0;
-}
-
 static bool is_link_local(const struct sockaddr_in6 *name)
 {
 	return name->sin6_family == AF_INET6 &&
@@ -329,6 +314,58 @@ static void add_scope(struct homa_stream_facts *facts)
 	local->sin6_scope_id = device_of(local);
 	if (is_link_local(remote))
 		remote->sin6_scope_id = local->sin6_scope_id;
+}
+
+/* The MTU of the connection's path; -ENOTCONN if there is no connection. */
+static int mtu_of(struct homa_pl_sock *s)
+{
+	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	int rc;
+
+	homa_pl_pump();
+	rc = homa_stream_facts(s->tcp->last, &facts);
+	if (rc || homa_pl_tcp_state(s) == TCP_CLOSE)
+		return -ENOTCONN;
+	add_scope(&facts);
+	return homa_pl_tcp_path_mtu(&facts.local, &facts.remote);
+}
+
+/* The value of an option of a connection that the kernel's socket does not know; -ENOENT if it is
+ * none of these. */
+static int own_value(struct homa_pl_sock *s, int level, int name)
+{
+	if (level == SOL_SOCKET && name == SO_ERROR)
+		return take_error(s);
+	if ((level == IPPROTO_IP && name == IP_MTU) ||
+	    (level == IPPROTO_IPV6 && name == IPV6_MTU && s->family == AF_INET6))
+		return mtu_of(s);
+	return -ENOENT;
+}
+
+int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
+			   void *value, socklen_t *len)
+{
+	int n;
+
+	if (s->tcp->stream && value && len && !s->tcp->listens) {
+		if ((int)*len < 0)
+			return -EINVAL;
+		/* It may be negative. */
+		if (level == SOL_SOCKET && name == SO_PEEK_OFF) {
+			homa_pl_tcp_fetch(s);
+			return copy_out(value, len, &s->tcp->peek_off,
+					sizeof(s->tcp->peek_off));
+		}
+		n = own_value(s, level, name);
+		if (n >= 0)
+			return copy_out(value, len, &n, sizeof(n));
+		if (n != -ENOENT)
+			return n;
+	}
+	if (s->tcp->stream && value && len && level == IPPROTO_TCP &&
+	    name == TCP_INFO)
+		return give_info(s, value, len);
+	return HOMA_PL_REAL(getsockopt)(fd, level, name, value, len) ? -errno : 0;
 }
 
 /* An IPv4 address of an IPv6 socket is told as ::ffff:a.b.c.d. */

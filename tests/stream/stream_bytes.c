@@ -538,6 +538,35 @@ static void write__knows_whether_it_grows(void **state)
 	assert_false(homa_stream_send_grows(listener));
 }
 
+/* A look may begin behind the next byte, also where the buffer begins anew. */
+static void read__peeks_from_an_offset(void **state)
+{
+	struct homa_stream *pair[2], *listener;
+	struct iovec one = { got, 100 };
+	size_t offset;
+
+	(void)state;
+	open_context();
+	make_pair(pair, &listener);
+	assert_int_equal(put(pair[0], data, 4000), 4000);
+	fake_step(&f);
+	assert_int_equal(get(pair[1], got, 3000), 3000);
+	fake_step(&f);
+	assert_int_equal(put(pair[0], data + 4000, 2000), 2000);
+	fake_step(&f);
+	for (offset = 0; offset <= 2900; offset++) {
+		assert_int_equal(homa_stream_peek_at(pair[1], &one, 1, offset),
+				 100);
+		assert_memory_equal(got, data + 3000 + offset, 100);
+	}
+	assert_int_equal(homa_stream_peek_at(pair[1], &one, 1, 2999), 1);
+	assert_int_equal(homa_stream_peek_at(pair[1], &one, 1, 3000), -EAGAIN);
+	assert_int_equal(homa_stream_shutdown(pair[0]), 0);
+	fake_step(&f);
+	assert_int_equal(homa_stream_peek_at(pair[1], &one, 1, 4000), 0);
+	assert_int_equal(get(pair[1], got, 4000), 3000);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -553,6 +582,7 @@ int main(void)
 		T(written__is_where_room_said),
 		T(arrived__takes_without_copies),
 		T(read__peeks),
+		T(read__peeks_from_an_offset),
 		T(ring__once_until_homad_looks),
 		T(ring__of_a_reader_is_rare),
 		T(ring__of_a_writer_tells_what_was_read),

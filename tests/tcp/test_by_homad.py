@@ -19,6 +19,7 @@ from ways import BUILD, CONFIG, PROGRAMS, Side, opened, port, two_sides
 FLOWS = BUILD / "bench" / "flows" / "homa-flows"
 SHARED_PORTS = ["reuseport", "reuseport_closed", "reuseport_workers"]
 SUBJECTS = (
+    "again",
     "ends",
     "epoll",
     "exec",
@@ -44,6 +45,8 @@ CASES = [
     "interrupted",
     "looks_with_signals",
     "no_address",
+    "path_mtu",
+    "peek_offset",
     "receive_signalled",
     "waits_in_vain",
     "exec_cat",

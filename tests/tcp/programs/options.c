@@ -368,6 +368,115 @@ static void network_options__client(struct tcp_end *end)
 	end_echo(fd);
 }
 
+/* The MTU of the way to the peer, as a socket of UDP has it. */
+static int way_mtu(const union tcp_address *to, socklen_t length)
+{
+	bool v6 = to->any.sa_family == AF_INET6;
+	int fd = (int)MUST(socket(to->any.sa_family, SOCK_DGRAM, 0)), mtu;
+
+	MUST(connect(fd, &to->any, length));
+	mtu = v6 ? tcp_get(fd, IPPROTO_IPV6, IPV6_MTU) :
+		   tcp_get(fd, IPPROTO_IP, IP_MTU);
+	tcp_close(fd);
+	return mtu;
+}
+
+/* A connection knows its path's MTU, and a socket without one does not. */
+static void path_mtu_of(const struct tcp_end *end, int fd)
+{
+	bool v6 = end->address.any.sa_family == AF_INET6;
+	union tcp_address peer;
+	socklen_t length = sizeof(peer);
+	int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP, name = v6 ? IPV6_MTU : IP_MTU;
+	unsigned char byte;
+
+	MUST(getpeername(fd, &peer.any, &length));
+	SAME(tcp_get(fd, level, name), way_mtu(&peer, length));
+	length = 0;
+	MUST(getsockopt(fd, level, name, &byte, &length));
+	SAME(length, 0);
+}
+
+static void path_mtu__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+
+	path_mtu_of(end, fd);
+	tcp_echo(fd);
+}
+
+static void path_mtu__client(struct tcp_end *end)
+{
+	int fd = tcp_socket(end), mtu;
+	socklen_t length = sizeof(mtu);
+
+	FAILS(getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &length), ENOTCONN);
+	MUST(connect(fd, &end->address.any, end->length));
+	path_mtu_of(end, fd);
+	end_echo(fd);
+}
+
+static void peek_offset__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+
+	tcp_send(fd, 100, 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* Look at @length bytes, which are those from @position of the stream on; then SO_PEEK_OFF is
+ * @after. */
+static void peek(int fd, size_t length, size_t position, int after)
+{
+	char bytes[100];
+
+	SAME(recv(fd, bytes, length, MSG_PEEK), (long long)length);
+	EXPECT(tcp_filled(bytes, length, position));
+	SAME(tcp_get(fd, SOL_SOCKET, SO_PEEK_OFF), after);
+}
+
+static void peek_about(int fd)
+{
+	char bytes[500];
+
+	peek(fd, 100, 0, 100);
+	FAILS(recv(fd, bytes, 1, MSG_PEEK | MSG_DONTWAIT), EAGAIN);
+	tcp_set(fd, SOL_SOCKET, SO_PEEK_OFF, 10);
+	peek(fd, 20, 10, 30);
+	peek(fd, 20, 30, 50);
+	/* What is read comes off. */
+	tcp_receive(fd, 15, 0);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_PEEK_OFF), 35);
+	SAME(recv(fd, bytes, 0, 0), 0);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_PEEK_OFF), 35);
+	peek(fd, 5, 50, 40);
+	SAME(recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_TRUNC), 45);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_PEEK_OFF), 85);
+	tcp_set(fd, SOL_SOCKET, SO_PEEK_OFF, -1);
+	peek(fd, 5, 15, -1);
+	peek(fd, 5, 15, -1);
+	tcp_receive(fd, 85, 15);
+}
+
+/* SO_PEEK_OFF, which Linux has for TCP since 6.9. */
+static void peek_offset__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end), begin = 0;
+	char bytes[100];
+
+	SAME(recv(fd, bytes, 100, MSG_PEEK | MSG_WAITALL), 100);
+	if (setsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &begin, sizeof(begin))) {
+		SAME(errno, EOPNOTSUPP);
+		tcp_receive(fd, 100, 0);
+	} else {
+		peek_about(fd);
+	}
+	MUST(shutdown(fd, SHUT_WR));
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_option_cases[] = {
 	TCP_CASE(options_told),
 	TCP_CASE(options_wrong),
@@ -381,5 +490,7 @@ const struct tcp_case tcp_option_cases[] = {
 	TCP_CASE(timeouts),
 	TCP_CASE(nonblocking_ways),
 	TCP_CASE(network_options),
+	TCP_CASE(path_mtu),
+	TCP_CASE(peek_offset),
 	{ 0 },
 };
