@@ -199,6 +199,73 @@ def _quiet(host: Host) -> bool:
     return host.homad.switches() == before
 
 
+PORT = 9464
+# Holds as many connections as it gets, each with a request that never ends.
+HOLDS = f"""
+import select, socket, time
+held = [socket.create_connection(("127.0.0.1", {PORT}), timeout=30) for _ in range(40)]
+for turn in range(10**6):
+    for one in list(held):
+        try:
+            one.sendall(b"GET /metrics HTTP/1.1\\r\\nX: " if not turn else b"x")
+        except OSError:
+            held.remove(one)
+    gone, _, _ = select.select(held, [], [], 1)
+    held = [one for one in held if one not in gone]
+    if turn == 3:
+        print(len(held), flush=True)
+"""
+# Asks many times at once, and says with what each question was answered.
+ASKS = f"""
+import socket
+one = socket.create_connection(("127.0.0.1", {PORT}), timeout=60)
+question = b"GET /metrics HTTP/1.1\\r\\nHost: x\\r\\n"
+one.sendall((question + b"\\r\\n") * 59 + question + b"Connection: close\\r\\n\\r\\n")
+text = b""
+while more := one.recv(1 << 20):
+    text += more
+print(text.count(b"HTTP/1.1 200 "), text.count(b"HTTP/1.1 429 "), flush=True)
+"""
+LOOKS = f"""
+import urllib.request as u
+print(u.urlopen("http://127.0.0.1:{PORT}/metrics", timeout=60).read().decode(), end="")
+"""
+
+
+def by_user(uid: int, script: str) -> list[str]:
+    user = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    return [*user, "/usr/bin/python3", "-c", script]
+
+
+@pytest.mark.sanitized
+def test_http__a_user_who_holds_connections_keeps_nobody_out() -> None:
+    with one_host(arguments=["--metrics", f"127.0.0.1:{PORT}"]) as host:
+        greedy = host.start(by_user(1001, HOLDS))
+        assert int(greedy.line()) <= 4
+        for uid in (0, 1002, 0):
+            samples = parse(host.run(by_user(uid, LOOKS)).stdout)
+        assert one(samples, "homa_http_refused_total") >= 36
+        greedy.stop(9)
+
+
+@pytest.mark.sanitized
+def test_http__users_who_hold_all_connections_make_room_for_another() -> None:
+    with one_host(arguments=["--metrics", f"127.0.0.1:{PORT}"]) as host:
+        greedy = [host.start(by_user(uid, HOLDS)) for uid in range(1001, 1006)]
+        assert sum(int(one.line()) for one in greedy) <= 16
+        for uid in (1010, 0):
+            parse(host.run(by_user(uid, LOOKS)).stdout)
+        for one_of_them in greedy:
+            one_of_them.stop(9)
+
+
+def test_http__a_user_who_asks_without_end_is_told_to_wait() -> None:
+    with one_host(arguments=["--metrics", f"127.0.0.1:{PORT}"]) as host:
+        answered, refused = map(int, host.run(by_user(1001, ASKS)).stdout.split())
+        assert answered >= 10 and refused > 0 and answered + refused == 60
+        assert host.run(by_user(0, ASKS)).stdout.split() == ["60", "0"]
+
+
 def test_loopback_port() -> None:
     with one_host(arguments=["--metrics", "127.0.0.1:9464"]) as host:
         script = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9464/metrics').read().decode(), end='')"

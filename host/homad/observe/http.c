@@ -2,9 +2,9 @@
 /*
  * GET /metrics for Prometheus, on a UNIX socket or a loopback port. HTTP is
  * libmicrohttpd's, which has been parsing what strangers send for longer than
- * this file; it gets a listening socket, puts everything into an epoll set of
- * its own, and that set is a source of the admin thread. No thread of its own, and a timer
- * only while a connection is open that may have to be given up.
+ * this file; it gets the connections that http_users.c has let in, puts everything into an
+ * epoll set of its own, and that set is a source of the admin thread. No thread of its own,
+ * and a timer only while a connection is open that may have to be given up.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,24 +17,33 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "homa_clock.h"
+#include "http_users.h"
 #include "log.h"
 #include "monitor.h"
 
 #ifdef HOMAD_HTTP
 #include <microhttpd.h>
 
-#define CONNECTIONS 16u
+/* libmicrohttpd may count connections that have just ended. */
+#define CONNECTIONS (2 * HOMAD_HTTP_CONNECTIONS)
 #define TIMEOUT_S 10u
+/* The most connections that are let in before the admin thread does other things. */
+#define TURN 32
+/* The time after which connections are let in again that could not be, in ns. */
+#define PAUSE_NS 100000000u
 #define CONNECTION_MEMORY (16u << 10)
 
 /* struct http - the server, of which a process has one */
 static struct http {
 	/* libmicrohttpd's server; NULL: it is not there. */
 	struct MHD_Daemon *mhd;
+	struct homad_source listener; /* the listening socket */
+	bool pauses; /* the listening socket is not watched until the timer fires */
 	struct homad_source set;   /* libmicrohttpd's epoll set */
 	struct homad_source timer; /* ends connections that say nothing */
 	char path[108];		   /* path of the UNIX socket, "" for a port */
-} http = { .timer.fd = -1 };
+} http = { .listener.fd = -1, .timer.fd = -1 };
 
 /* ---- requests ---- */
 
@@ -55,6 +64,9 @@ static enum MHD_Result answer(struct MHD_Connection *connection,
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
 					"GET, HEAD");
+	if (status == MHD_HTTP_TOO_MANY_REQUESTS)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER,
+					"1");
 	result = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return result;
@@ -65,6 +77,15 @@ static enum MHD_Result answer_text(struct MHD_Connection *connection,
 {
 	return answer(connection, status, "text/plain; charset=utf-8",
 		      (char *)text, strlen(text), MHD_RESPMEM_PERSISTENT);
+}
+
+static int fd_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection,
+					MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	return info ? info->connect_fd : -1;
 }
 
 static enum MHD_Result request(void *arg, struct MHD_Connection *connection,
@@ -92,6 +113,9 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *connection,
 	if (strcmp(url, "/metrics"))
 		return answer_text(connection, MHD_HTTP_NOT_FOUND,
 				   "homad: there is only /metrics\n");
+	if (!homad_http_may_ask(fd_of(connection), homa_clock_ns()))
+		return answer_text(connection, MHD_HTTP_TOO_MANY_REQUESTS,
+				   "this user asks too often\n");
 	text = homad_metrics_text(d, &length);
 	if (!text)
 		return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
@@ -103,25 +127,16 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *connection,
 
 /* ---- as sources of the slow path ---- */
 
-static unsigned int connections(void)
-{
-	return MHD_get_daemon_info(http.mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
-		->num_connections;
-}
-
 static void run(struct homad *d)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
-	unsigned int before, now = connections();
 
 	(void)d;
-	/* At the limit of connections it stops listening, and begins again in the
-	 * turn after the one in which a connection has gone. */
-	do {
-		before = now;
-		MHD_run(http.mhd);
-		now = connections();
-	} while (now < before);
+	MHD_run(http.mhd);
+	if (http.pauses) {
+		homad_timer_set(http.timer.fd, PAUSE_NS);
+		return;
+	}
 	/* A time-out of 0 means that the epoll set is readable, which is watched anyway. */
 	if (MHD_get_timeout(http.mhd, &ms) == MHD_YES)
 		homad_timer_set(http.timer.fd, (ms ? ms : 1) * 1000000u);
@@ -141,8 +156,65 @@ static void timer_ready(struct homad *d, struct homad_source *source, u32 events
 	u64 expired;
 
 	(void)events;
-	if (read(source->fd, &expired, sizeof(expired)) > 0)
-		run(d);
+	if (read(source->fd, &expired, sizeof(expired)) <= 0)
+		return;
+	http.pauses = http.pauses && homad_watch(d, &http.listener, EPOLLIN);
+	run(d);
+}
+
+/* Lets a connection in, or closes it. */
+static void let_in(int fd, const struct sockaddr *name, socklen_t size)
+{
+	uid_t user = homad_http_user(fd);
+	int victim;
+	bool in = homad_http_enter(fd, user, &victim);
+
+	if (!in && victim >= 0) {
+		/* libmicrohttpd hears of the end and tells ended(). */
+		shutdown(victim, SHUT_RDWR);
+		MHD_run(http.mhd);
+		in = homad_http_enter(fd, user, &victim);
+	}
+	if (!in) {
+		homad_http_refuse();
+		close(fd);
+	} else if (MHD_add_connection(http.mhd, fd, name, size) != MHD_YES) {
+		homad_http_leave(fd); /* It was closed. */
+	}
+}
+
+static void ended(void *arg, struct MHD_Connection *connection, void **state,
+		  enum MHD_ConnectionNotificationCode what)
+{
+	(void)arg;
+	(void)state;
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+		homad_http_leave(fd_of(connection));
+}
+
+static void listener_ready(struct homad *d, struct homad_source *source,
+			   u32 events)
+{
+	struct sockaddr_storage name;
+	int i;
+
+	(void)events;
+	for (i = 0; i < TURN; i++) {
+		socklen_t size = sizeof(name);
+		int fd = accept4(source->fd, (struct sockaddr *)&name, &size,
+				 SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0)
+			break;
+		let_in(fd, (struct sockaddr *)&name, size);
+	}
+	/* Without descriptors or memory it would be ready for ever. */
+	if (i < TURN && errno != EAGAIN && errno != EINTR &&
+	    errno != ECONNABORTED) {
+		homad_unwatch(d, source);
+		http.pauses = true;
+	}
+	run(d);
 }
 
 /* ---- the listening socket ---- */
@@ -189,7 +261,7 @@ static int listen_unix(const struct homad_config *c, const char *path,
 		strcpy(http.path, path);
 		rc = set_group(c, path);
 	}
-	if (!rc && listen(fd, CONNECTIONS))
+	if (!rc && listen(fd, HOMAD_HTTP_CONNECTIONS))
 		rc = -errno;
 	if (!rc)
 		return fd;
@@ -248,7 +320,8 @@ static int listen_loopback(const char *text, char *err, size_t errlen)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (!bind(fd, (struct sockaddr *)&ss, size) && !listen(fd, CONNECTIONS))
+	if (!bind(fd, (struct sockaddr *)&ss, size) &&
+	    !listen(fd, HOMAD_HTTP_CONNECTIONS))
 		return fd;
 	rc = -errno;
 	close(fd);
@@ -261,16 +334,16 @@ static int serve(struct homad *d, int fd)
 {
 	const union MHD_DaemonInfo *info;
 
-	http.mhd = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, request, d,
-				    MHD_OPTION_LISTEN_SOCKET, fd,
+	http.listener.fd = fd;
+	http.mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0,
+				    NULL, NULL, request, d,
+				    MHD_OPTION_NOTIFY_CONNECTION, ended, NULL,
 				    MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
 				    MHD_OPTION_CONNECTION_TIMEOUT, TIMEOUT_S,
 				    MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 				    (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
-	if (!http.mhd) {
-		close(fd);
+	if (!http.mhd)
 		return -ENOMEM;
-	}
 	info = MHD_get_daemon_info(http.mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	http.timer.fd = homad_timer_open();
 	if (!info || http.timer.fd < 0)
@@ -278,8 +351,10 @@ static int serve(struct homad *d, int fd)
 	http.set.fd = info->epoll_fd;
 	http.set.ready = set_ready;
 	http.timer.ready = timer_ready;
-	http.set.admin = http.timer.admin = true;
+	http.listener.ready = listener_ready;
+	http.set.admin = http.timer.admin = http.listener.admin = true;
 	if (homad_watch(d, &http.set, EPOLLIN) ||
+	    homad_watch(d, &http.listener, EPOLLIN) ||
 	    homad_watch(d, &http.timer, EPOLLIN))
 		return -ENOMEM;
 	return 0;
@@ -312,15 +387,18 @@ int homad_metrics_start(struct homad *d, char *err, size_t errlen)
 void homad_metrics_stop(struct homad *d)
 {
 	homad_unwatch(d, &http.set);
+	homad_unwatch(d, &http.listener);
 	homad_unwatch(d, &http.timer);
 	if (http.mhd)
 		MHD_stop_daemon(http.mhd);
+	if (http.listener.fd >= 0)
+		close(http.listener.fd);
 	if (http.timer.fd >= 0)
 		close(http.timer.fd);
 	if (http.path[0])
 		unlink(http.path);
 	memset(&http, 0, sizeof(http));
-	http.timer.fd = -1;
+	http.listener.fd = http.timer.fd = -1;
 }
 
 #else /* without libmicrohttpd */

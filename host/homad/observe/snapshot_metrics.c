@@ -11,6 +11,7 @@
 #include <string.h>
 #include "apps.h"
 #include "homa_look.h"
+#include "http_users.h"
 #include "monitor.h"
 
 /* The most applications, and the most users, that have series of their own. */
@@ -93,6 +94,9 @@ static void put_daemon(FILE *out, struct homad *d, const struct homad_stats *s,
 	single(out, "homa_rpcs", "gauge", "RPCs alive now", s->counts.rpcs);
 	single(out, "homa_peers", "gauge", "peers remembered now",
 	       s->counts.peers);
+	single(out, "homa_http_refused_total", "counter",
+	       "connections to and questions for metrics that were refused",
+	       homad_http_refused());
 	single(out, "homa_log_lost_total", "counter",
 	       "lines of the log that could not be written", s->log_lost);
 }
