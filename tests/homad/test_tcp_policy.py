@@ -19,7 +19,18 @@ from contextlib import ExitStack, closing, contextmanager
 import pytest
 from homad import Host, Process, needs_homad, needs_root, two_hosts
 from netns import eventually
-from streamtool import ABORT, ACCEPTED, CLOSE, FAILED, OPENED, SHUT, Stream, Streams, load
+from streamtool import (
+    ABORT,
+    ACCEPTED,
+    CLOSE,
+    FAILED,
+    HAS_END,
+    OPENED,
+    SHUT,
+    Stream,
+    Streams,
+    load,
+)
 from test_tcp import words
 from test_tcp_hostile import bound, inside, listen_with
 from test_tcp_share import SINK
@@ -87,6 +98,8 @@ with socket.create_server(("0.0.0.0", 5000)) as listener:
         total += len(data)
     print(total, flush=True)
 """
+# Does so after it has ended its own direction.
+COUNT_AFTER_END = COUNT.replace("total = 0", "one.shutdown(socket.SHUT_WR); total = 0")
 # Counts what twelve connections bring.
 COUNT_TWELVE = """
 import socket
@@ -296,6 +309,19 @@ def test_send__what_was_written_before_the_end_arrives(hosts: tuple[Host, Host],
         # What it writes behind its end is nobody's.
         stream.put(128 + 4, BUFFER + 100)
         assert server.line(30) == str(BUFFER)
+
+
+def test_send__a_peer_that_has_ended_its_direction_gets_all(hosts: tuple[Host, Host]) -> None:
+    """What the limit holds goes on into the half that is open, and ends with this side's end."""
+    with running(hosts[1], COUNT_AFTER_END) as server, attached(hosts[0]) as streams:
+        stream = connecting(streams, hosts[1], 5000)[0][0]
+        eventually(lambda: [streams.wait(0.1), stream.state & HAS_END][1])
+        begun = time.monotonic()
+        write_all(streams, stream, bytes(4 * BUFFER))
+        stream.command(SHUT)
+        assert server.line(60) == str(4 * BUFFER)
+        # It was held.
+        assert 4 * BUFFER <= RATE * (time.monotonic() - begun) + BURST
 
 
 def test_send__an_application_that_ends_leaves_bytes_that_arrive(hosts: tuple[Host, Host]) -> None:

@@ -254,6 +254,51 @@ static void freed__goes_first(void **state)
 	end(&p);
 }
 
+/* A response to an application that has not been told of all that is free again waits until it has
+ * been, also if there is room in the ring meanwhile. */
+static void freed__goes_before_responses(void **state)
+{
+	struct homa_sqe sqe, reply = { .op = HOMA_SQE_REPLY,
+				       .flags = HOMA_SQE_COPY,
+				       .length = 100 };
+	struct homad_bind bind;
+	struct homa_cqe cqe, news;
+	struct pair p;
+	u32 i, n = 1;
+
+	(void)state;
+	begin(&p, RPCS, 4);
+	p.server->app.rings.cq_entries = 8;
+	let_wait(&p, 32, 100);
+	leave(&p, &p.client);
+	/* Another application answers what the server asks. */
+	p.client = attach(&p.bed->d);
+	bind = (struct homad_bind){ &p.client->app, PORT + 1 };
+	assert_int_equal(homad_session_bind(p.bed->t, &bind), 0);
+	sqe = request_to(p.client, 1u << 16, 100);
+	memset(sqe.ip, 0, sizeof(sqe.ip));
+	give(&p, p.server, &sqe);
+	rounds(&p, 1);
+	assert_true(take(p.client, &cqe));
+	assert_int_equal(cqe.kind, HOMA_CQE_REQUEST);
+	reply.token = cqe.token;
+	/* There is room for one entry. */
+	assert_true(take(p.server, &news));
+	assert_int_equal(news.kind, HOMA_CQE_FREE);
+	assert_non_null(p.server->app.freed_more);
+	give(&p, p.client, &reply);
+	for (i = 0; i < 100 && news.kind == HOMA_CQE_FREE; i++) {
+		while (news.kind == HOMA_CQE_FREE && take(p.server, &news))
+			n += news.kind == HOMA_CQE_FREE;
+		homad_poll_app(p.bed->t, &p.server->app);
+		rounds(&p, 1);
+	}
+	assert_int_equal(news.kind, HOMA_CQE_RESPONSE);
+	assert_int_equal(n, 32);
+	assert_null(p.server->app.freed_more);
+	end(&p);
+}
+
 /* ---- responses that wait ---- */
 
 static u32 deliver_some(struct pair *p)
@@ -525,6 +570,7 @@ int main(void)
 		cmocka_unit_test(freed__by_and_by),
 		cmocka_unit_test(freed__never_told),
 		cmocka_unit_test(freed__goes_first),
+		cmocka_unit_test(freed__goes_before_responses),
 		cmocka_unit_test(waiting__are_delivered_in_turns),
 		cmocka_unit_test(waiting__short_ones_too),
 		cmocka_unit_test(waiting__beside_a_ring_without_memory),

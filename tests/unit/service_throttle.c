@@ -5,6 +5,10 @@
  */
 #include "unit.h"
 
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "attach.h"
 
 #define MINUTES 1000000u /* requests, which take minutes to pay */
@@ -126,6 +130,51 @@ static void throttle__does_not_slow_a_service_that_starts(void **state)
 	bed_free(bed);
 }
 
+/* The event for which the connection is ready now; 0 if there is none. */
+static u32 ready(struct bed *bed)
+{
+	struct epoll_event event;
+
+	return epoll_wait(bed->slow.loop.epfd, &event, 1, 0) == 1 ? event.events :
+								    0;
+}
+
+/* A connection whose owner has only closed the sending end is not ready again and again while it
+ * waits, and goes on then. */
+static void throttle__holds_half_closed_connections_as_others(void **state)
+{
+	struct bed *bed = bed_new();
+	struct homad_client *client = client_new(bed, 1000);
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+	bed->slow.loop.epfd = epoll_create1(0);
+	client->conn.fd = fds[0];
+	assert_int_equal(write(fds[1], "", 1), 1);
+	assert_int_equal(shutdown(fds[1], SHUT_WR), 0);
+	assert_int_equal(homad_client_watch(&bed->d, client), 0);
+	assert_int_equal(ready(bed), EPOLLIN | EPOLLRDHUP);
+	assert_false(homad_throttle(&bed->d, client));
+	homad_throttle_count(client, MINUTES);
+	assert_true(homad_throttle(&bed->d, client));
+	assert_int_equal(homad_client_watch(&bed->d, client), 0);
+	assert_int_equal(ready(bed), 0);
+	/* It may ask again. */
+	homa_list_del(&client->waiting);
+	assert_int_equal(homad_client_watch(&bed->d, client), 0);
+	assert_int_equal(ready(bed), EPOLLIN | EPOLLRDHUP);
+	/* The end of both directions is heard while it waits. */
+	assert_true(homad_throttle(&bed->d, client));
+	assert_int_equal(homad_client_watch(&bed->d, client), 0);
+	close(fds[1]);
+	assert_true(ready(bed) & EPOLLHUP);
+	close(fds[0]);
+	close(bed->slow.loop.epfd);
+	client_end(client);
+	bed_free(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -133,6 +182,7 @@ int main(void)
 		cmocka_unit_test(throttle__does_not_begin_anew_with_a_connection),
 		cmocka_unit_test(throttle__forgets_who_asked_little),
 		cmocka_unit_test(throttle__does_not_slow_a_service_that_starts),
+		cmocka_unit_test(throttle__holds_half_closed_connections_as_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
