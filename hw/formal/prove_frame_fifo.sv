@@ -3,9 +3,9 @@
 // homa_frame_fifo, with four places: what is offered stays until it is taken, what comes out is
 // each beat of each frame that has ended, once, in order and unchanged, and no other; a frame that
 // has ended is offered in the third cycle after that or sooner, once those before it are out, and in
-// the next one if its first beat came two cycles before its last one. A beat's number is free
-// (`mark`), so what holds for it holds for each. s_room says whether there was room for three beats
-// two cycles ago.
+// the next one if its first beat came two cycles before its last one. No place of the memory is
+// written in the cycle in which it is read. A beat's number is free (`mark`), so what holds for it
+// holds for each. s_room says whether there was room for three beats two cycles ago.
 module prove_frame_fifo (
     input logic clk,
     input logic rst,
@@ -54,6 +54,7 @@ module prove_frame_fifo (
       if (waits) assert (m_valid && {m_last, m_keep, m_data} == m_shown);
       if (m_valid) assert (whole != out);
       if (give && out == mark) assert ({m_last, m_keep, m_data} == kept);
+      if (push && fifo.pop) assert (fifo.write_at[1:0] != fifo.read_at[1:0]);
       if (late == 2 || (there == 2 && whole != out)) assert (m_valid);
       assert (written - out <= 6);
       if (age == 2) assert (s_room == (held_before <= 4 - 3));
