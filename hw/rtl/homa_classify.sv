@@ -2,6 +2,7 @@
 //
 // A receive path without large receive: the parser and receive side scaling behind it. Frames come
 // from the port's FIFO; beside one beat of each leaves what it is and the queue that it is for.
+// What it is does not go through the stages behind the parser with the beat: it waits in a memory.
 module homa_classify
   import homa_nic_pkg::*;
   import homa_wire_pkg::*;
@@ -35,7 +36,7 @@ module homa_classify
     output logic m_last,
     output logic m_bad,
     output logic m_meta_valid,
-    output homa_meta_t m_meta,
+    output homa_meta_t m_meta,              // with m_meta_valid
     output logic [QUEUE_BITS-1:0] m_queue,
     output logic [31:0] m_hash,
     output logic placed
@@ -43,7 +44,7 @@ module homa_classify
   localparam int STAGES = 2;  // by which the hash is later than meta
   localparam int HDR_BITS = 8 * HDR_BYTES;
 
-  // A beat, and what is known of its frame.
+  // A beat, and what receive side scaling must know of its frame.
   typedef struct packed {
     logic [WIDTH-1:0] data;
     logic [WIDTH/8-1:0] keep;
@@ -52,7 +53,6 @@ module homa_classify
     logic meta_valid;
     logic homa;
     logic first;
-    homa_meta_t meta;
   } beat_t;
 
   logic valid, ready, last, bad, meta_valid, homa;
@@ -79,18 +79,45 @@ module homa_classify
     if (rst) late_valid <= 0;
     else if (ready) late_valid <= {late_valid[STAGES-2:0], valid};
     // A stage that is empty keeps what it had, so that this is no shift register of look-up tables.
-    if (ready && valid) late[0] <= {data, keep, last, bad, meta_valid, homa, first, meta};
+    if (ready && valid) late[0] <= {data, keep, last, bad, meta_valid, homa, first};
     for (int i = 1; i < STAGES; i++) if (ready && late_valid[i-1]) late[i] <= late[i-1];
   end
   wire beat_t at = late[STAGES-1];
 
-  homa_rss #(
-      .WIDTH(WIDTH), .QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS), .SIDE($bits(homa_meta_t))
-  ) rss (
+  // ---- what the frames are whose beats are behind the parser ----
+
+  // These are six beats at most. What belongs to the next beat with meta is read in each cycle until
+  // that beat leaves. It was written five cycles before the beat is offered at least, so what the
+  // memory says of a place that is written in the same cycle does not matter.
+  localparam int PLACE_BITS = 3;
+  (* ram_style = "block", no_rw_check *) homa_meta_t metas[1 << PLACE_BITS];
+  logic [PLACE_BITS-1:0] meta_in, meta_out, meta_after;  // meta_after: meta_out + 1
+  wire enters = ready && valid && meta_valid;
+  wire leaves = m_valid && m_ready && m_meta_valid;
+
+  always_ff @(posedge clk) begin
+    if (enters) metas[meta_in] <= meta;
+    m_meta <= metas[leaves ? meta_after : meta_out];
+    if (rst) begin
+      meta_in <= 0;
+      meta_out <= 0;
+      meta_after <= 1;
+    end else begin
+      if (enters) meta_in <= meta_in + 1;
+      if (leaves) begin
+        meta_out <= meta_after;
+        meta_after <= meta_after + 1;
+      end
+    end
+  end
+
+  /* verilator lint_off PINCONNECTEMPTY */
+  homa_rss #(.WIDTH(WIDTH), .QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS)) rss (
       .clk, .rst, .on, .least, .tick, .set, .set_at, .set_queue, .taken, .taken_queue,
       .s_valid(late_valid[STAGES-1]), .s_ready(ready), .s_data(at.data), .s_keep(at.keep),
-      .s_last(at.last), .s_bad(at.bad), .s_side(at.meta), .s_meta_valid(at.meta_valid),
+      .s_last(at.last), .s_bad(at.bad), .s_side(1'b0), .s_meta_valid(at.meta_valid),
       .s_homa(at.homa), .s_first(at.first), .s_hash(hash),
-      .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad, .m_side(m_meta), .m_meta_valid,
+      .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad, .m_side(), .m_meta_valid,
       .m_queue, .m_hash, .placed);
+  /* verilator lint_on PINCONNECTEMPTY */
 endmodule

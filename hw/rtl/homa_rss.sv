@@ -110,6 +110,8 @@ module homa_rss #(
 
   logic [RPC_BITS-1:0] clear_at;
   logic clearing;
+  logic write;                // the entry of an RPC
+  logic [STAGES-1:0] p_void;  // of each stage: the beat read the table of RPCs while it was cleared
 
   logic [QUEUE_BITS-1:0] table_[256];
   logic [QUEUE_BITS-1:0] by_table, g_table;
@@ -120,7 +122,8 @@ module homa_rss #(
     logic [QUEUE_BITS-1:0] dest;
   } rpc_t;
 
-  rpc_t rpcs[1 << RPC_BITS];
+  // What it says of a place that is written in the same cycle does not matter: see below.
+  (* no_rw_check *) rpc_t rpcs[1 << RPC_BITS];
   rpc_t stored, held;         // held: a beat later, for a memory tells late in its cycle
   logic [2:0] now;    // 1..7: number of the tick
   logic [7:0] fresh;  // of each number: it is this tick or one of the two before it
@@ -134,6 +137,7 @@ module homa_rss #(
     if (adv) begin
       g_table <= by_table;
       held <= stored;
+      p_void <= {p_void[STAGES-2:0], clearing};
     end
   end
 
@@ -149,11 +153,11 @@ module homa_rss #(
 
   // ---- what is looked at, at g_hash, and used a beat later, at j_hash ----
 
-  logic write;                         // the RPC's entry
   logic [QUEUE_BITS-1:0] fewest, dest;
 
   // A memory tells what was written before the cycle in which it is read. The three beats before
-  // this one write in that cycle or later. So their places and tags are compared as well.
+  // this one write in that cycle or later. So their places and tags are compared as well, and if a
+  // place is the same, nothing matters that the memory said.
   localparam int PARTS = 4;
   localparam int PART = (TAG_BITS + PARTS - 1) / PARTS;
   wire [PARTS*PART-1:0] differing = (PARTS * PART)'(held.tag ^ g_hash[31:RPC_BITS]);
@@ -199,7 +203,7 @@ module homa_rss #(
   wire [QUEUE_BITS-1:0] kept = by_last ? wrote_dest
                              : by_last_but_one ? wrote_dest_before
                              : by_first ? wrote_dest_first : stored_dest;
-  wire choose = on && least && p_homa[STAGES-1] && !clearing;
+  wire choose = on && least && p_homa[STAGES-1] && !p_void[STAGES-1];
   wire here = p_valid[STAGES-1] && p_meta_valid[STAGES-1];
   assign write = adv && here && choose && (hit || !live);
 

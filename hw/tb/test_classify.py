@@ -13,6 +13,7 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from hw.tb import hash as rss
+from hw.tb import layout
 from hw.tb.frames import frames
 from hw.tb.stream import Sink, Source, reset
 
@@ -36,6 +37,7 @@ class Bench:
         self.source = Source(dut, "s", WIDTH, rng)
         self.sink = Sink(dut, "m", WIDTH, rng, ("meta_valid",))
         self.chosen: deque[tuple[int, int]] = deque()
+        self.metas: list[int] = []  # of each frame
 
     async def step(self) -> tuple[bytes, int, int] | None:
         await RisingEdge(self.dut.clk)
@@ -44,6 +46,7 @@ class Bench:
         said = frame[1][-1:] if frame else self.sink.said[before:]
         if said and said[0]["meta_valid"]:
             self.chosen.append((int(self.dut.m_queue.value), int(self.dut.m_hash.value)))
+            self.metas.append(int(self.dut.m_meta.value))
         self.source.edge()
         return (frame[0], *self.chosen.popleft()) if frame else None
 
@@ -98,17 +101,21 @@ def known_vectors() -> None:
 
 @cocotb.test()
 async def random_frames(dut: Any) -> None:
-    """The hash of every frame, and the queue that the table has for it."""
+    """The hash of every frame, the queue that the table has for it, and what the frame is."""
     known_vectors()
     rng = random.Random(SEED)
     table = [rng.randrange(QUEUES) for _ in range(256)]
     await start(dut, table)
     sent = frames(rng, FRAMES)
     seen: Counter[int] = Counter()
-    for frame, (queue, said) in zip(sent, await Bench(dut, rng).all(sent)):
+    bench = Bench(dut, rng)
+    for frame, (queue, said), meta in zip(sent, await bench.all(sent), bench.metas):
         want, verdict = rss.of_frame(frame)
         if verdict.bad:
             continue
+        have = layout.unpack("homa_meta_t", meta)
+        for name, value in verdict.said.items():
+            assert have[name] == value, f"{name}: {have[name]:x}, not {value:x}: {frame.hex()}"
         assert said == want, f"hash {said:08x}, not {want:08x}: {frame.hex()}"
         assert queue == table[want & 255], f"queue {queue}: {frame.hex()}"
         seen[verdict.said["class_"]] += 1
