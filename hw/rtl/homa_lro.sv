@@ -68,8 +68,7 @@ module homa_lro
   logic r_on, give, low;
   logic [PAGES_BITS-1:0] r_page, n_page, n_next, give_page;
   logic [BEAT_BITS-1:0] r_beat;
-  logic [1:0][WIDTH-1:0] r_data;
-  logic r_half;
+  logic [WIDTH-1:0] r_data;
 
   wire meta_moves = p_valid && p_ready && p_meta_valid;
   homa_lro_judge judge (
@@ -79,7 +78,7 @@ module homa_lro
   homa_lro_store #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) store (
       .clk, .rst, .s_valid(p_valid), .s_ready(p_ready), .s_data(p_data), .s_keep(p_keep),
       .s_last(p_last), .f_room, .f_valid, .f_page, .f_bytes, .f_long, .r_on, .r_page, .r_beat,
-      .r_data, .r_half, .n_page, .n_next, .give, .give_page, .low);
+      .r_data, .n_page, .n_next, .give, .give_page, .low);
 
   always_ff @(posedge clk) if (p_valid && p_ready && p_last) f_bad <= p_bad;
 
@@ -100,16 +99,19 @@ module homa_lro
 
   // ---- what is said of a frame: beside its first page, which is the unit's if it begins one ----
 
-  localparam int ARRIVAL_BITS = 4;         // the parser and the store have eleven of them, at most
-  logic [47:0] arrivals[1 << ARRIVAL_BITS];
-  homa_lro_about_t abouts[1 << PAGES_BITS];
+  // The parser and the store have eleven of them, at most. When a frame arrived is written as it
+  // comes and read in the cycle before it is in memory.
+  localparam int ARRIVAL_BITS = 4;
+  (* ram_style = "block", no_rw_check *) logic [47:0] arrivals[1 << ARRIVAL_BITS];
+  logic [47:0] arrived;
+  (* no_rw_check *) homa_lro_about_t abouts[1 << PAGES_BITS];  // written before it is asked for
   homa_lro_about_t about, r_about;
-  logic [ARRIVAL_BITS-1:0] arrival_in, arrival_out;
+  logic [ARRIVAL_BITS-1:0] arrival_in, arrival_out, arrival_after;  // arrival_after: out + 1
   logic begins, starts, undecoded;
   wire [7:0] kind = p_meta.hdr[HDR_BITS-8-8*COMMON_TYPE_AT+:8];
 
   always_comb begin
-    about.arrived = arrivals[arrival_out];
+    about.arrived = arrived;
     about.class_ = key.class_;
     about.at = judged.at;
     about.homa = judged.rpc;
@@ -122,19 +124,25 @@ module homa_lro
       starts <= p_meta.error == WIRE_OK && p_meta.offset == 0 && kind == TYPE_DATA;
       undecoded <= p_meta.class_ >= CLASS_HOMA && p_meta.error != WIRE_OK;
     end
-    if (s_valid && s_ready && begins) arrivals[arrival_in] <= now;
+    // The last time that is written for a frame is that of the cycle in which its first beat is taken.
+    if (begins) arrivals[arrival_in] <= now;
+    arrived <= arrivals[f_valid ? arrival_after : arrival_out];
     if (f_valid) abouts[f_page] <= about;
     if (r_on) r_about <= abouts[r_page];
     if (rst) begin
       begins <= 1;
       arrival_in <= 0;
       arrival_out <= 0;
+      arrival_after <= 1;
     end else begin
       if (s_valid && s_ready) begin
         begins <= s_last;
         if (begins) arrival_in <= arrival_in + 1;
       end
-      if (f_valid) arrival_out <= arrival_out + 1;
+      if (f_valid) begin
+        arrival_out <= arrival_after;
+        arrival_after <= arrival_after + 1;
+      end
     end
   end
 
@@ -174,10 +182,11 @@ module homa_lro
 
   // ---- frames that wait to be looked at ----
 
-  // In block RAM, whose output is late in its cycle. So the first of them is in a register.
+  // In block RAM, whose output is late in its cycle. So the first of them is in a register. A frame
+  // is read in a later cycle than it is written.
   localparam int WAIT_BITS = 4;
   localparam int ENTRY = PAGES_BITS + $bits(homa_lro_info_t);
-  (* ram_style = "block" *) logic [ENTRY-1:0] waiting[1 << WAIT_BITS];
+  (* ram_style = "block", no_rw_check *) logic [ENTRY-1:0] waiting[1 << WAIT_BITS];
   logic [ENTRY-1:0] second;
   logic [WAIT_BITS:0] wait_in, wait_out;
   logic second_valid, w_valid, w_ready;
@@ -211,8 +220,9 @@ module homa_lro
   // ---- the hash: made while the table looks at the frame, and kept as what is said of it ----
 
   // A frame that passes at once is read in the third cycle after it was taken, and its hash in the
-  // one after that. Between two frames that are taken are four cycles.
-  logic [31:0] hashes[1 << PAGES_BITS];
+  // one after that. That is a cycle after it was written. Between two frames that are taken are four
+  // cycles.
+  (* no_rw_check *) logic [31:0] hashes[1 << PAGES_BITS];
   logic [31:0] hash, r_hash;
   logic [1:0] w_step;
   logic [PAGES_BITS-1:0] hash_page, h_page;
@@ -251,8 +261,7 @@ module homa_lro
   homa_lro_emit #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) emit (
       .clk, .rst, .u_valid, .u_ready, .u_slot, .u_pieces, .u_page, .u_bytes, .u_bad, .u_at,
       .u_seg, .done, .done_slot, .p_slot, .p_number, .p_page, .p_offset, .p_length, .r_on, .r_page,
-      .r_beat, .r_data, .r_half, .r_about, .h_on, .h_page, .r_hash, .n_page, .n_next, .give,
-      .give_page,
+      .r_beat, .r_data, .r_about, .h_on, .h_page, .r_hash, .n_page, .n_next, .give, .give_page,
       .m_valid, .m_ready, .m_data, .m_keep, .m_last, .m_bad, .m_pieces, .m_seg, .m_about, .m_hash,
       .l_valid, .l_ready, .l_offset, .l_length, .l_last);
 

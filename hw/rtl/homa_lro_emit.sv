@@ -39,14 +39,13 @@ module homa_lro_emit
     output logic r_on,
     output logic [PAGES_BITS-1:0] r_page,
     output logic [$clog2(2048/WIDTH)-1:0] r_beat,
-    input logic [1:0][WIDTH-1:0] r_data,    // the beat is that of r_half
-    input logic r_half,
+    input logic [WIDTH-1:0] r_data,
     input homa_lro_about_t r_about,         // of the frame whose first page that is
     output logic h_on,                      // the hash of the frame with this first page
     output logic [PAGES_BITS-1:0] h_page,
     input logic [31:0] r_hash,              // a cycle later, until the next one is asked for
     output logic [PAGES_BITS-1:0] n_page,
-    input logic [PAGES_BITS-1:0] n_next,
+    input logic [PAGES_BITS-1:0] n_next,    // the page after n_page, two cycles later
     output logic give,
     output logic [PAGES_BITS-1:0] give_page,
 
@@ -235,6 +234,8 @@ module homa_lro_emit
           left <= left - 14'(BYTES);
           beat <= beat + 1;
           held <= LOG'(sum);
+          // It is known by now: a page has four beats at 512 bits, and a packet behind the first begins
+          // in the second one at the latest, for no header that merges has 128 bytes before its offset.
           if (&beat) page <= n_next;
         end
       default: ;
@@ -253,12 +254,10 @@ module homa_lro_emit
   join_t b;
   homa_lro_about_t a_about, b_about;
   logic [31:0] b_hash;
-  logic [1:0][WIDTH-1:0] a_data;
-  logic a_half;
-  logic [WIDTH-1:0] turned, b_data, whole_turn, kept, joined;
+  logic [WIDTH-1:0] a_data, turned, b_data, whole_turn, kept, joined;
 
   always_comb begin
-    turned = a_data[a_half];
+    turned = a_data;
     for (int i = 1; i < LOG; i++)
       if (a.turn[i-1]) turned = (turned << (8 << i)) | (turned >> (WIDTH - (8 << i)));
     whole_turn = b.late ? {b_data[WIDTH-9:0], b_data[WIDTH-1-:8]} : b_data;
@@ -292,7 +291,6 @@ module homa_lro_emit
       // The memory's output is late in its cycle, so nothing is done with it in the same.
       a <= q;
       a_data <= r_data;
-      a_half <= r_half;
       a_about <= r_about;
     end
     if (adv && a_valid) begin

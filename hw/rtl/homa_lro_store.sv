@@ -30,9 +30,8 @@ module homa_lro_store
     input logic r_on,                      // the beat that is asked for comes in the next cycle
     input logic [PAGES_BITS-1:0] r_page,
     input logic [$clog2(2048/WIDTH)-1:0] r_beat,
-    output logic [1:0][WIDTH-1:0] r_data,  // of each half of the memory
-    output logic r_half,                   // which of them it is
-    input logic [PAGES_BITS-1:0] n_page,   // the page after this one, a cycle later
+    output logic [WIDTH-1:0] r_data,
+    input logic [PAGES_BITS-1:0] n_page,   // the page after this one, two cycles later
     output logic [PAGES_BITS-1:0] n_next,
 
     input logic give,                      // this page is free
@@ -45,10 +44,14 @@ module homa_lro_store
   localparam int NUMBER = 1 << PAGES_BITS;
   localparam int LOW = 2 * (LONGEST / PAGE_BYTES);
 
-  // In two halves: what comes out of block RAM is late in its cycle, and which half it is of is chosen
-  // in a later one.
-  localparam int HALF_BITS = PAGES_BITS + BEAT_BITS - 1;
-  logic [PAGES_BITS-1:0] next[NUMBER];
+  // What comes out of block RAM is late in its cycle, so there should be no logic behind it. There
+  // is none if a block RAM has a bit of as many beats as there are: 2^15 in UltraScale, 2^14 in ECP5.
+  // With more beats one of several block RAMs is chosen. What a memory says of a place that is
+  // written in the same cycle does not matter here: a frame is read when all of it is written, and a
+  // free page when it is in the list. So there is no logic for that case either.
+  localparam int PLACE_BITS = PAGES_BITS + BEAT_BITS;
+  (* no_rw_check *) logic [WIDTH-1:0] memory[1 << PLACE_BITS];
+  (* no_rw_check *) logic [PAGES_BITS-1:0] next[NUMBER];
 
   function automatic logic [COUNT_BITS-1:0] count(input logic [BYTES-1:0] keep);
     count = 0;
@@ -57,10 +60,12 @@ module homa_lro_store
 
   // ---- free pages: those that were never used, then those that came back ----
 
-  logic [PAGES_BITS-1:0] free_[NUMBER];
+  (* no_rw_check *) logic [PAGES_BITS-1:0] free_[NUMBER];
+  // A page of either kind has a register of its own, for `head` comes late in its cycle.
   logic [PAGES_BITS:0] fresh, given, taken, number;
-  logic [PAGES_BITS-1:0] spare, head;
-  logic spare_valid, head_valid;
+  logic [PAGES_BITS-1:0] head, spare_fresh, spare_given;
+  logic spare_valid, head_valid, was_given;
+  wire [PAGES_BITS-1:0] spare = was_given ? spare_given : spare_fresh;
   wire take_spare, pop_head;
   wire want = !spare_valid || take_spare;
   wire from_fresh = want && !fresh[PAGES_BITS];
@@ -69,8 +74,11 @@ module homa_lro_store
   always_ff @(posedge clk) begin
     if (give) free_[given[PAGES_BITS-1:0]] <= give_page;
     head <= free_[taken[PAGES_BITS-1:0]];
-    if (from_fresh) spare <= fresh[PAGES_BITS-1:0];
-    else if (pop_head) spare <= head;
+    if (want) begin
+      spare_fresh <= fresh[PAGES_BITS-1:0];
+      spare_given <= head;
+      was_given <= fresh[PAGES_BITS];
+    end
     if (rst) begin
       fresh <= 0;
       given <= 0;
@@ -111,25 +119,19 @@ module homa_lro_store
   // The memory is large, so its inputs come from registers. What is written is not read before the
   // frame has ended, and that is told in the cycle in which its last beat is written.
   logic put;
-  logic [HALF_BITS:0] put_at;
+  logic [PLACE_BITS-1:0] put_at;
   logic [WIDTH-1:0] put_data;
-  wire [HALF_BITS:0] r_at = {r_page, r_beat};
-
-  for (genvar i = 0; i < 2; i++) begin : half
-    logic [WIDTH-1:0] memory[1 << HALF_BITS];
-    always_ff @(posedge clk) begin
-      if (put && put_at[HALF_BITS] == 1'(i)) memory[put_at[HALF_BITS-1:0]] <= put_data;
-      if (r_on) r_data[i] <= memory[r_at[HALF_BITS-1:0]];
-    end
-  end
+  logic [PAGES_BITS-1:0] found_next;
 
   always_ff @(posedge clk) begin
+    if (put) memory[put_at] <= put_data;
+    if (r_on) r_data <= memory[{r_page, r_beat}];
     put <= take && !too_long;
     put_at <= {here, beat};
     put_data <= s_data;
     if (take_spare && !begins) next[page] <= spare;
-    if (r_on) r_half <= r_at[HALF_BITS];
-    n_next <= next[n_page];
+    found_next <= next[n_page];
+    n_next <= found_next;
     if (take_spare) page <= spare;
     if (take && begins) first <= spare;
     if (take) bytes <= bytes_now;

@@ -101,7 +101,7 @@ module homa_lro_table
   rest_t rests[SLOTS];
   logic [PIECE_BITS:0] counts[SLOTS];     // packets of the unit
   logic [16:0] fills[SLOTS];              // bytes of the unit
-  logic [PIECE-1:0] pieces[SLOTS*PIECES];
+  (* no_rw_check *) logic [PIECE-1:0] pieces[SLOTS*PIECES];  // read once the unit is closed
 
   // ---- which slots matter ----
 
