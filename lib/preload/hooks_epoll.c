@@ -91,7 +91,7 @@ HOMA_PL_HOOK int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	struct homa_pl_sock *s = homa_pl_find(fd);
 	int rc, cancel;
 
-	if ((!s || (!s->tcp && !s->set)) && op == EPOLL_CTL_ADD)
+	if ((!s || (!s->tcp && !s->set)) && op != EPOLL_CTL_DEL)
 		homa_pl_tcp_epoll_other(epfd);
 	if (!s)
 		return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event);

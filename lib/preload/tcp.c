@@ -360,7 +360,8 @@ int homa_pl_tcp_unlisten(struct homa_pl_sock *s)
 	const struct sockaddr none = { .sa_family = AF_UNSPEC };
 	struct homa_pl_tcp *tcp = s->tcp;
 	struct homa_stream *listener = tcp->stream;
-	int rc = tcp->stopped ? 0 : stop_listening(s, SHUT_RDWR);
+	int rc = tcp->stopped ? 0 : stop_listening(s, SHUT_RDWR), fd;
+	bool first;
 
 	if (rc)
 		return rc;
@@ -368,12 +369,19 @@ int homa_pl_tcp_unlisten(struct homa_pl_sock *s)
 	if (HOMA_PL_REAL(connect)(tcp->fd, &none, sizeof(none)))
 		return -errno;
 	homa_pl_tcp_lock();
-	homa_stream_set_user(listener, NULL);
-	__atomic_store_n(&tcp->stream, NULL, __ATOMIC_RELEASE);
-	tcp->listens = tcp->stopped = false;
+	/* Another thread may do the same. */
+	first = tcp->stream == listener;
+	fd = tcp->fd;
+	if (first) {
+		homa_stream_set_user(listener, NULL);
+		__atomic_store_n(&tcp->stream, NULL, __ATOMIC_RELEASE);
+		tcp->listens = tcp->stopped = false;
+		tcp->fd = -1;
+	}
 	homa_pl_tcp_unlock();
-	homa_pl_close_own_fd(tcp->fd);
-	tcp->fd = -1;
+	if (!first)
+		return 0;
+	homa_pl_close_own_fd(fd);
 	__atomic_store_n(&listened_at, homa_pl_now(), __ATOMIC_RELAXED);
 	homa_pl_tell(s);
 	homa_pl_tcp_retire(s, listener);

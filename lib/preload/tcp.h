@@ -506,8 +506,8 @@ void homa_pl_tcp_epoll_new(int epfd);
 /** homa_pl_tcp_epoll_ctl() - do epoll_ctl() for @fd, a descriptor of the TCP socket @s. */
 int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 			  struct epoll_event *event);
-/** homa_pl_tcp_epoll_other() - a descriptor that is no TCP socket is about to come into a set;
- *  @epfd may be anything. */
+/** homa_pl_tcp_epoll_other() - a descriptor that is no TCP socket is about to come into a set, or
+ *  to be armed anew there; @epfd may be anything. */
 void homa_pl_tcp_epoll_other(int epfd);
 /** homa_pl_tcp_epoll_nest() - do epoll_ctl() for @fd, a descriptor of the set @s. */
 int homa_pl_tcp_epoll_nest(struct homa_pl_sock *s, int epfd, int op, int fd,

@@ -40,8 +40,9 @@ struct common {
 	int64_t rcvtimeo, sndtimeo, linger;
 	/* The bytes of SO_SNDBUF, 0 if it was not set. */
 	uint32_t send_most;
-	/* The value of SO_PEEK_OFF. */
-	int32_t peek_off;
+	/* The value of SO_PEEK_OFF and 1, so that 0 says that it was not set: libraries of before
+	 * do not write it. */
+	uint32_t peek_off;
 };
 
 _Static_assert(sizeof(struct common) <= 64, "homa_stream_common()");
@@ -73,7 +74,9 @@ void homa_pl_tcp_fetch_common(struct homa_pl_sock *s)
 	tcp->least = __atomic_load_n(&common->least, __ATOMIC_RELAXED);
 	tcp->linger = time_of(&common->linger);
 	tcp->send_most = __atomic_load_n(&common->send_most, __ATOMIC_RELAXED);
-	tcp->peek_off = __atomic_load_n(&common->peek_off, __ATOMIC_RELAXED);
+	tcp->peek_off =
+		(int32_t)(__atomic_load_n(&common->peek_off, __ATOMIC_RELAXED) -
+			  1);
 	homa_stream_limit_send(tcp->last, tcp->send_most);
 }
 
@@ -92,7 +95,8 @@ static void store(const struct homa_pl_sock *s, struct common *common)
 	__atomic_store_n(&common->sndtimeo, s->sndtimeo, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->linger, tcp->linger, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->send_most, tcp->send_most, __ATOMIC_RELAXED);
-	__atomic_store_n(&common->peek_off, tcp->peek_off, __ATOMIC_RELAXED);
+	__atomic_store_n(&common->peek_off, (uint32_t)tcp->peek_off + 1,
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&common->flags, flags, __ATOMIC_RELEASE);
 }
 

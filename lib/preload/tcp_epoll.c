@@ -125,6 +125,8 @@ static void share_all(void)
 static void has_others(struct homa_pl_set *set)
 {
 	__atomic_store_n(&set->others, true, __ATOMIC_RELAXED);
+	/* It may be ready. */
+	__atomic_store_n(&set->asked_at, 0, __ATOMIC_RELAXED);
 }
 
 static struct homa_pl_sock *new_set(int epfd)
@@ -221,6 +223,7 @@ static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 	w->event = *event;
 	homa_pl_once_arm(w);
 	homa_pl_watch_tell_kernel(w, epfd);
+	__atomic_store_n(&set->asked_at, 0, __ATOMIC_RELAXED);
 	if (w->kernels && !s->tcp->listens)
 		has_others(set);
 	/* A thread that waits will look whether the stream is ready. */

@@ -286,7 +286,8 @@ static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 					 __ATOMIC_RELAXED);
 			return n;
 		}
-		if (n && was_asked(set))
+		/* Who does not wait may look only once. */
+		if (n && until && was_asked(set))
 			return n;
 		more = 0;
 		/* Who may sleep asks the kernel by that. */

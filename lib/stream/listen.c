@@ -63,18 +63,31 @@ int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,
 	return rc;
 }
 
+/* May a command name the listener? After UNLISTEN homad does not know it. The caller has @look, and
+ * gives the command before it gives that back. */
+static bool names_it(const struct homa_stream *listener)
+{
+	return !listener->leaves && !listener->closed && !listener->error;
+}
+
 int homa_stream_backlog(struct homa_stream *listener, int backlog)
 {
 	struct homa_streams *ctx = listener->ctx;
 	struct homa_stream_command command = { .op = HOMA_STREAM_BACKLOG,
 					       .value = most_of(backlog) };
+	int rc = homa_streams_usable(ctx);
 
+	/* In a child of fork() that has not got its parent's streams the mapping is not there. */
+	if (rc)
+		return rc;
 	if (!(ctx->att->queues->features & HOMA_SHM_CAN_BACKLOG))
 		return -EOPNOTSUPP;
 	homa_gate_lock(&ctx->look);
 	command.slot = (u32)listener->token;
+	rc = names_it(listener) ? homa_streams_command_looking(ctx, &command) :
+				  -EINVAL;
 	homa_gate_unlock(&ctx->look);
-	return homa_streams_command(ctx, &command);
+	return rc;
 }
 
 /* Nobody heard homad's events for the stream while it was in the queue, so it becomes news now if
@@ -111,25 +124,23 @@ static struct homa_stream *pop(struct homa_stream *listener)
  * too, homad is asked for one. */
 static struct homa_stream *next_waiting(struct homa_stream *listener)
 {
-	struct homa_stream_command command = {
-		.op = HOMA_STREAM_ACCEPT,
-		.slot = (u32)listener->token,
-	};
+	struct homa_stream_command command = { .op = HOMA_STREAM_ACCEPT };
 	struct homa_streams *ctx = listener->ctx;
 	struct homa_stream *stream;
-	bool ask, wait;
+	bool ask, wait, failed;
 	u32 turns = 0;
 
 	for (;;) {
 		homa_gate_lock(&ctx->look);
 		stream = pop(listener);
-		ask = !stream && listener->offered && !listener->asked;
+		ask = !stream && listener->offered && !listener->asked &&
+		      names_it(listener);
 		listener->asked |= ask;
 		wait = !stream && listener->asked;
+		command.slot = (u32)listener->token;
+		failed = ask && homa_streams_command_looking(ctx, &command);
 		homa_gate_unlock(&ctx->look);
-		if (likely(!wait) ||
-		    (ask && homa_streams_command(ctx, &command)) ||
-		    homa_streams_gone(ctx))
+		if (likely(!wait) || failed || homa_streams_gone(ctx))
 			return stream;
 		homa_streams_pause(ctx, &turns);
 	}

@@ -141,6 +141,24 @@ static void listen__again_with_another_backlog(void **state)
 	assert_int_equal(homa_stream_backlog(listener, 5), -EOPNOTSUPP);
 }
 
+/* homad throws out who names a listener that has ended, and there is nothing to be said to a homad
+ * that is gone, whose memory a child of fork() does not have. */
+static void listen__again_when_it_has_ended(void **state)
+{
+	struct homa_stream *listener;
+
+	(void)state;
+	open_context();
+	listen_on(&listener);
+	assert_int_equal(homa_stream_backlog(listener, 99), 0);
+	homa_stream_shutdown(listener);
+	assert_int_equal(homa_stream_backlog(listener, 5), -EINVAL);
+	fake_step(&f);
+	assert_int_equal(f.backlog, 99);
+	homa_streams_lose(ctx);
+	assert_int_equal(homa_stream_backlog(listener, 5), -ECONNRESET);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -152,6 +170,7 @@ int main(void)
 		T(begun__is_not_asked_for_in_vain),
 		T(begun__of_nothing_ends_the_context),
 		T(listen__again_with_another_backlog),
+		T(listen__again_when_it_has_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

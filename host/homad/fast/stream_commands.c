@@ -177,6 +177,9 @@ static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
 	u16 op = c->op;
 	int rc;
 
+	/* Another thread of the program may have ended the listener meanwhile. */
+	if (!hold && op == HOMA_STREAM_BACKLOG && number && number <= s->listened)
+		return NULL;
 	if (!hold)
 		return "a command for a listener that the attachment does not have";
 	if (op == HOMA_STREAM_BACKLOG) {

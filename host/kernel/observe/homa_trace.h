@@ -106,7 +106,7 @@ TRACE_EVENT(
 						 __field(bool, retransmit)),
 	TP_fast_assign(__entry->id = homak_trace_sender(desc->hdr, desc->hdr_len);
 		       homak_trace_addr(__entry->peer, &desc->dst);
-		       __entry->ifindex = hdev->ifindex;
+		       __entry->ifindex = READ_ONCE(hdev->ifindex);
 		       __entry->netns = hdev->hnet->net->ns.inum;
 		       __entry->type = homak_trace_type(desc->hdr, desc->hdr_len);
 		       __entry->offset = desc->rpc ? desc->offset : 0;
@@ -134,7 +134,7 @@ TRACE_EVENT(
 							__field(bool, whole)),
 	TP_fast_assign(__entry->id = homak_trace_sender(pkt->data, pkt->len) ^ 1;
 		       homak_trace_addr(__entry->peer, pkt->src);
-		       __entry->ifindex = hdev->ifindex;
+		       __entry->ifindex = READ_ONCE(hdev->ifindex);
 		       __entry->netns = hdev->hnet->net->ns.inum;
 		       __entry->type = homak_trace_type(pkt->data, pkt->len);
 		       __entry->len = pkt->len;
