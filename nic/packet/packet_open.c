@@ -116,18 +116,17 @@ static const struct nic_ops packet_ops = {
 	.update_stats = packet_update_stats,
 };
 
-/* Opens a raw socket that gets nothing; returns a negative number if there can be none, as that of
- * a family that the kernel does not have. */
-static int open_quiet(int family)
+/* Opens a raw socket that gets nothing. @fd stays -1 if the kernel does not have the family.
+ * Returns 0 or a negative errno. */
+static int open_quiet(int family, int *fd)
 {
-	int fd = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			IPPROTO_HOMA);
-
-	if (fd >= 0 && set_filter(fd, nothing, HOMA_ARRAY_SIZE(nothing))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
+	*fd = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		     IPPROTO_HOMA);
+	if (*fd < 0)
+		return errno == EAFNOSUPPORT || errno == EPROTONOSUPPORT ?
+			       0 :
+			       -errno;
+	return set_filter(*fd, nothing, HOMA_ARRAY_SIZE(nothing));
 }
 
 static int open_socket(struct packet_nic *p)
@@ -135,7 +134,7 @@ static int open_socket(struct packet_nic *p)
 	const struct sockaddr_ll at = { .sll_family = AF_PACKET,
 					.sll_protocol = htons(ETH_P_ALL),
 					.sll_ifindex = p->eth.netif.index };
-	int bytes = SOCKET_BUFFER, rc;
+	int bytes = SOCKET_BUFFER, one = 1, rc;
 
 	/* Protocol 0: it receives nothing before it has its filter and its device. */
 	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -146,8 +145,13 @@ static int open_socket(struct packet_nic *p)
 		return rc;
 	if (setsockopt(p->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(p->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	p->quiet4 = open_quiet(AF_INET);
-	p->quiet6 = open_quiet(AF_INET6);
+	/* Else the kernel would copy all that leaves by the device for the filter. Linux 4.20. */
+	setsockopt(p->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one));
+	rc = open_quiet(AF_INET, &p->quiet4);
+	if (!rc)
+		rc = open_quiet(AF_INET6, &p->quiet6);
+	if (rc)
+		return rc;
 	return bind(p->fd, (const struct sockaddr *)&at, sizeof(at)) < 0 ?
 		       -errno :
 		       0;
@@ -168,6 +172,8 @@ static int open_sockets(struct packet_nic *p, char *err, size_t errlen)
 	if (rc)
 		return rc;
 	p->eth.ctl_calls = PACKET_CTL_CALLS;
+	/* The MTU may be raised to what the buffers hold. */
+	p->eth.paths.mtu_max = p->buf_size - NIC_ETH_HLEN;
 	rc = nic_ether_watch(&p->eth, p->fd, EPOLLIN);
 	return rc ? nic_fail(err, errlen, rc,
 			     "cannot watch the packet socket: %s", strerror(-rc)) :

@@ -54,8 +54,12 @@ static void slow_side(struct packet_nic *p)
 	p->eth.ctl_ms = now;
 	n = epoll_wait(p->eth.epfd, ev, HOMA_ARRAY_SIZE(ev), 0);
 	p->eth.nic.stats.syscalls++;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		/* There is room, also if what was to be sent is no more. */
+		if (ev[i].data.fd == p->fd && ev[i].events & EPOLLOUT)
+			p->blocked = false;
 		nic_ether_event(&p->eth, ev[i].data.fd, nic_ether_ours);
+	}
 	if (p->eth.paths.changed) {
 		p->eth.paths.changed = false;
 		p->eth.nic.info.mtu = p->eth.netif.mtu;

@@ -61,11 +61,12 @@ static int send_batch(struct packet_nic *p)
 			stats->tx_packets++;
 			stats->tx_bytes += b->bytes[at];
 		}
-		if (error == EAGAIN || error == ENOBUFS) {
+		if (error == EAGAIN) {
 			p->blocked = true;
 			return b->index[at];
 		}
-		/* The device is down or gone, or its MTU has just become smaller. */
+		/* The device is down or gone, or its MTU has just become smaller. ENOBUFS: a full
+		 * queue, or a rule for what leaves, has dropped the packet; that may last. */
 		if (error && error != EINTR) {
 			stats->tx_errors++;
 			at++;

@@ -82,7 +82,54 @@ static void share__of_root_is_all(void **state)
 	assert_false(homad_http_enter(200, 0, &victim));
 	assert_int_equal(victim, -1);
 	assert_false(homad_http_enter(200, ANN, &victim));
+	assert_int_equal(victim, -1);
+	leave_all();
+}
+
+/* As many users as there are places, with one connection each, leave one for root. */
+static void share__of_many_users_is_roots_too(void **state)
+{
+	int victim, fd;
+
+	(void)state;
+	enter(100, 0, 2);
+	for (fd = 102; fd < 100 + (int)HOMAD_HTTP_CONNECTIONS; fd++)
+		enter(fd, ANN + (uid_t)fd, 1);
+	assert_false(homad_http_enter(200, EVE, &victim));
+	assert_int_equal(victim, -1);
+	assert_false(homad_http_enter(200, 0, &victim));
+	assert_int_equal(victim, 102);
+	leave_all();
+}
+
+/* Those of whom the kernel does not say who they are make room for each other. */
+static void share__of_nobody(void **state)
+{
+	int victim;
+
+	(void)state;
+	enter(100, (uid_t)-1, HOMAD_HTTP_SHARE);
+	assert_false(homad_http_enter(200, (uid_t)-1, &victim));
 	assert_int_equal(victim, 100);
+	homad_http_leave(victim);
+	enter(200, (uid_t)-1, 1);
+	leave_all();
+}
+
+/* Who asks a little more often than twice in a second is answered twice in each, not once. */
+static void questions__nothing_of_the_time_is_lost(void **state)
+{
+	u64 now = 100 * SECOND;
+	u32 n, answered = 0;
+
+	(void)state;
+	enter(100, CID, 1);
+	while (homad_http_may_ask(100, now))
+		;
+	for (n = 0; n < 100; n++)
+		answered +=
+			homad_http_may_ask(100, now += SECOND / 2 - SECOND / 50);
+	assert_true(answered >= 94);
 	leave_all();
 }
 
@@ -127,8 +174,10 @@ static void users__of_both_kinds_of_sockets(void **state)
 	assert_int_equal(connect(client, (struct sockaddr *)&at, size), 0);
 	served = accept(listener, NULL, NULL);
 	assert_int_equal(homad_http_user(served), geteuid());
-	close(served);
+	/* Of a socket that nobody has any more the kernel would say that it is root's. */
 	close(client);
+	assert_int_equal(homad_http_user(served), (uid_t)-1);
+	close(served);
 	close(listener);
 	close(fds[0]);
 	close(fds[1]);
@@ -141,7 +190,10 @@ int main(void)
 		cmocka_unit_test(share__of_a_user),
 		cmocka_unit_test(share__of_who_has_most_shrinks),
 		cmocka_unit_test(share__of_root_is_all),
+		cmocka_unit_test(share__of_many_users_is_roots_too),
+		cmocka_unit_test(share__of_nobody),
 		cmocka_unit_test(questions__are_counted_for_users),
+		cmocka_unit_test(questions__nothing_of_the_time_is_lost),
 		cmocka_unit_test(users__of_both_kinds_of_sockets),
 	};
 

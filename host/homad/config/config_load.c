@@ -220,6 +220,7 @@ static bool set_interfaces(struct homad_interfaces *in, bool may_be_auto,
 			   const struct homad_toml_item *item)
 {
 	size_t length;
+	u32 i;
 
 	in->num = item->index;
 	in->automatic = may_be_auto && item->kind == HOMAD_TOML_STRING &&
@@ -232,6 +233,10 @@ static bool set_interfaces(struct homad_interfaces *in, bool may_be_auto,
 	length = strlen(item->string);
 	if (!length || length >= sizeof(in->names[0]))
 		return false;
+	/* A device that is named twice would be served twice. */
+	for (i = 0; i < in->num; i++)
+		if (strcmp(in->names[i], item->string) == 0)
+			return false;
 	memset(in->names[in->num], 0, sizeof(in->names[0]));
 	memcpy(in->names[in->num++], item->string, length);
 	return true;

@@ -133,10 +133,9 @@ static void run(struct homad *d)
 
 	(void)d;
 	MHD_run(http.mhd);
-	if (http.pauses) {
-		homad_timer_set(http.timer.fd, PAUSE_NS);
+	/* The timer is set for the end of the pause. */
+	if (http.pauses)
 		return;
-	}
 	/* A time-out of 0 means that the epoll set is readable, which is watched anyway. */
 	if (MHD_get_timeout(http.mhd, &ms) == MHD_YES)
 		homad_timer_set(http.timer.fd, (ms ? ms : 1) * 1000000u);
@@ -159,6 +158,8 @@ static void timer_ready(struct homad *d, struct homad_source *source, u32 events
 	if (read(source->fd, &expired, sizeof(expired)) <= 0)
 		return;
 	http.pauses = http.pauses && homad_watch(d, &http.listener, EPOLLIN);
+	if (http.pauses)
+		homad_timer_set(http.timer.fd, PAUSE_NS);
 	run(d);
 }
 
@@ -213,6 +214,7 @@ static void listener_ready(struct homad *d, struct homad_source *source,
 	    errno != ECONNABORTED) {
 		homad_unwatch(d, source);
 		http.pauses = true;
+		homad_timer_set(http.timer.fd, PAUSE_NS);
 	}
 	run(d);
 }
@@ -261,7 +263,7 @@ static int listen_unix(const struct homad_config *c, const char *path,
 		strcpy(http.path, path);
 		rc = set_group(c, path);
 	}
-	if (!rc && listen(fd, HOMAD_HTTP_CONNECTIONS))
+	if (!rc && listen(fd, SOMAXCONN))
 		rc = -errno;
 	if (!rc)
 		return fd;
@@ -320,8 +322,7 @@ static int listen_loopback(const char *text, char *err, size_t errlen)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (!bind(fd, (struct sockaddr *)&ss, size) &&
-	    !listen(fd, HOMAD_HTTP_CONNECTIONS))
+	if (!bind(fd, (struct sockaddr *)&ss, size) && !listen(fd, SOMAXCONN))
 		return fd;
 	rc = -errno;
 	close(fd);

@@ -10,6 +10,7 @@
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -57,6 +58,11 @@ static int take_user(const struct nlmsghdr *msg, void *arg)
 
 	if (msg->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
 	    msg->nlmsg_len < NLMSG_LENGTH(sizeof(*diag)))
+		return 0;
+	/* Of a socket that nobody has any more the kernel says that it is root's. And one that
+	 * listens or connects with the same port is not this connection's. */
+	if (!diag->idiag_inode || diag->idiag_state == TCP_LISTEN ||
+	    diag->idiag_state == TCP_SYN_SENT)
 		return 0;
 	*(uid_t *)arg = diag->idiag_uid;
 	return 0;
@@ -146,14 +152,29 @@ static struct http_place *free_place(void)
 	return NULL;
 }
 
-/* Returns the oldest connection of the user who has most, if that is at least @least; else NULL. */
+/* Returns the oldest connection of @user, who has one. */
+static struct http_place *oldest_of(uid_t user)
+{
+	struct http_place *found = NULL;
+	u32 i;
+
+	for (i = 0; i < HOMAD_HTTP_CONNECTIONS; i++)
+		if (places[i].used && places[i].user == user &&
+		    (!found || places[i].serial < found->serial))
+			found = &places[i];
+	return found;
+}
+
+/* Returns the oldest connection of the user who has most, if that is at least @least; else NULL.
+ * Users who are trusted keep what they have. */
 static struct http_place *most_used(u32 least)
 {
 	struct http_place *found = NULL;
 	u32 i, most = least;
 
 	for (i = 0; i < HOMAD_HTTP_CONNECTIONS; i++) {
-		u32 n = places[i].used ? places_of(places[i].user) : 0;
+		bool counts = places[i].used && !trusted(places[i].user);
+		u32 n = counts ? places_of(places[i].user) : 0;
 
 		if (n < most ||
 		    (found && n == most && places[i].serial > found->serial))
@@ -174,7 +195,12 @@ bool homad_http_enter(int fd, uid_t user, int *victim)
 		*place = (struct http_place){ fd, user, true, ++serials };
 		return true;
 	}
-	place = place ? NULL : most_used(own + 2);
+	/* Those of whom the kernel does not say who they are have one share together, and one of
+	 * them may ask in earnest. */
+	if (place)
+		place = user == NOBODY ? oldest_of(user) : NULL;
+	else
+		place = most_used(trusted(user) ? 1 : own + 2);
 	if (place)
 		*victim = place->fd;
 	return false;
@@ -224,7 +250,8 @@ bool homad_http_may_ask(int fd, u64 now)
 	more = (now - asker->at) * EACH_SECOND / 1000000000u;
 	if (more) {
 		asker->tokens = (u32)homa_min_u64(AT_ONCE, asker->tokens + more);
-		asker->at = now;
+		/* What has passed since the last whole question counts for the next one. */
+		asker->at += more * (1000000000u / EACH_SECOND);
 	}
 	if (!asker->tokens) {
 		refused++;

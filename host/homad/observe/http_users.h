@@ -22,9 +22,11 @@
 uid_t homad_http_user(int fd);
 /**
  * homad_http_enter() - give the connection @fd of @user a place
- * @victim: receives -1, or the oldest connection of the user who has most of them, if that user has
- *	at least two more than @user and there is no place. When the caller has ended it, it may try
- *	again.
+ * @victim: receives -1, or a connection in whose place this one may come. If there is no place,
+ *	that is the oldest of the user who has most of them, if those are at least two more than
+ *	@user has, or @user is root or homad's own. If there is one, but @user is not known, and all
+ *	such users have their share, it is the oldest of those. When the caller has ended it, it may
+ *	try again.
  * Returns false if there is no place.
  */
 bool homad_http_enter(int fd, uid_t user, int *victim);
