@@ -212,6 +212,7 @@ static const struct {
 	{ "[network]\ninterfaces = \"eth0\"", 2, "a list of" },
 	{ "[network]\ninterfaces = [\"interface-name-too-long\"]", 2, "names" },
 	{ "[network]\ninterfaces = [\"\"]", 2, "names" },
+	{ "[network]\ninterfaces = [\"a\", \"b\", \"a\"]", 2, "named twice" },
 	{ "[network]\nudp = false\nafxdp = \"off\"", 3, "without network.udp" },
 	{ "[network]\nmessage = \"auto\"", 2, "interface names: of message NICs" },
 	{ "[network]\nmessage = [\"a\"]\ninterfaces = [\"a\"]", 3,

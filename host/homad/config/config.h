@@ -233,6 +233,8 @@ void homad_config_default(struct homad_config *config);
  * Returns a text for people; NULL if there is no such rule, or if it can.
  */
 const char *homad_tcp_conflict(const struct homad_config *config);
+/** homad_interfaces_conflict() - why network.interfaces of @config cannot be; NULL if it can. */
+const char *homad_interfaces_conflict(const struct homad_config *config);
 /** homad_message_conflict() - why network.message cannot work with the other settings of @config;
  *  NULL if it can. */
 const char *homad_message_conflict(const struct homad_config *config);

@@ -220,7 +220,6 @@ static bool set_interfaces(struct homad_interfaces *in, bool may_be_auto,
 			   const struct homad_toml_item *item)
 {
 	size_t length;
-	u32 i;
 
 	in->num = item->index;
 	in->automatic = may_be_auto && item->kind == HOMAD_TOML_STRING &&
@@ -233,10 +232,6 @@ static bool set_interfaces(struct homad_interfaces *in, bool may_be_auto,
 	length = strlen(item->string);
 	if (!length || length >= sizeof(in->names[0]))
 		return false;
-	/* A device that is named twice would be served twice. */
-	for (i = 0; i < in->num; i++)
-		if (strcmp(in->names[i], item->string) == 0)
-			return false;
 	memset(in->names[in->num], 0, sizeof(in->names[0]));
 	memcpy(in->names[in->num++], item->string, length);
 	return true;
@@ -431,19 +426,36 @@ bool homad_names(const struct homad_interfaces *in, const char *name)
 	return false;
 }
 
+static bool names_twice(const struct homad_interfaces *in)
+{
+	u32 i, j;
+
+	for (i = 0; i < in->num; i++)
+		for (j = 0; j < i; j++)
+			if (!strcmp(in->names[i], in->names[j]))
+				return true;
+	return false;
+}
+
+const char *homad_interfaces_conflict(const struct homad_config *config)
+{
+	if (!config->interfaces.automatic && names_twice(&config->interfaces))
+		return "an interface is named twice in network.interfaces";
+	return NULL;
+}
+
 const char *homad_message_conflict(const struct homad_config *config)
 {
 	const struct homad_interfaces *in = &config->message;
-	u32 i, j;
+	u32 i;
 
 	for (i = 0; i < in->num; i++) {
 		if (!config->interfaces.automatic &&
 		    homad_names(&config->interfaces, in->names[i]))
 			return "an interface is in network.interfaces, for AF_XDP, and in network.message: name it in one of them";
-		for (j = 0; j < i; j++)
-			if (!strcmp(in->names[i], in->names[j]))
-				return "an interface is named twice in network.message";
 	}
+	if (names_twice(in))
+		return "an interface is named twice in network.message";
 	if (in->num > 1 && config->address[0])
 		return "network.address is the address of one interface, and network.message has several";
 	return NULL;
@@ -480,6 +492,8 @@ static void check_together(struct homad_loader *l)
 	if (homad_tcp_conflict(c))
 		homad_complain(l, l->tcp_rule_lines[0], "%s",
 			       homad_tcp_conflict(c));
+	together(l, homad_interfaces_conflict(c) != NULL, "network.interfaces",
+		 "network.interfaces", homad_interfaces_conflict(c));
 	together(l, homad_message_conflict(c) != NULL, "network.message",
 		 c->message.num > 1 ? "network.address" : "network.interfaces",
 		 homad_message_conflict(c));

@@ -355,7 +355,9 @@ static int second_pass(struct homad_config *config, int argc, char **argv,
 		fprintf(errors, "homad: [[tcp_rule]] of the file: %s\n", why);
 		return 2;
 	}
-	why = homad_message_conflict(config);
+	why = homad_interfaces_conflict(config);
+	if (!why)
+		why = homad_message_conflict(config);
 	if (why) {
 		fprintf(errors, "homad: %s\n", why);
 		return 2;
