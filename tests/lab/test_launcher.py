@@ -97,9 +97,11 @@ def test_build_folder__of_another_user_is_said_in_a_line(command: str, tmp_path:
 
 
 def test_output__of_a_terminal_without_our_signs() -> None:
-    """Tables have lines and times signs that ASCII does not have."""
-    done = homa("sim", "figure", "--list", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    """This text has a sign that ASCII does not have. (A command that builds would do so in the
+    folder that other tests use.)"""
+    done = homa("reproduce", "--help", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert done.returncode == 0, done.stderr[-300:]
+    assert done.stdout.isascii() and "?" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["nope", "--nope", "dem"])
