@@ -14,7 +14,7 @@
  * bits. */
 #define FARTHEST 40000u
 
-static u32 cube_root(u64 value)
+u32 tas_cube_root(u64 value)
 {
 	u64 root = 0, next;
 	int bit;
@@ -37,7 +37,7 @@ static void begin_epoch(struct tas_engine *engine, struct tas_conn *conn)
 	if (c->most <= conn->f.cwnd)
 		c->most = conn->f.cwnd;
 	else
-		c->k_ms = cube_root(
+		c->k_ms = tas_cube_root(
 			homa_div64((u64)(c->most - conn->f.cwnd) * 2500000000ull,
 				   conn->f.mss));
 	conn->cwnd_acked = 0;

@@ -404,4 +404,7 @@ static inline u32 tas_unacked(const struct tas_conn *conn)
 	return left - (left && (conn->f.flags & TAS_F_FIN));
 }
 
+/** tas_cube_root() - the cube root of @value, below 2^63, rounded down. */
+u32 tas_cube_root(u64 value);
+
 #endif

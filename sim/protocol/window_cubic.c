@@ -23,6 +23,7 @@
  */
 #include <string.h>
 
+#include "tas_engine.h"
 #include "window.h"
 
 /* What is left of a window after a loss, and of the place of the loss if it was below the last
@@ -48,20 +49,6 @@
 /* After a reduction round trips say nothing for so long. */
 #define DISCARD SIM_S
 
-/* Returns the cube root of @value < 2^60, rounded down. */
-static u64 window_cube_root(u64 value)
-{
-	u64 root = 0, next;
-	int bit;
-
-	for (bit = 19; bit >= 0; bit--) {
-		next = root | 1ull << bit;
-		if (next * next * next <= value)
-			root = next;
-	}
-	return root;
-}
-
 static void window_cubic_begin(const struct window *w, struct window_flow *f, u64 now)
 {
 	struct window_cubic *c = &f->cubic;
@@ -70,7 +57,7 @@ static void window_cubic_begin(const struct window *w, struct window_flow *f, u6
 	c->estimate = f->cwnd;
 	c->most_now = c->most > f->cwnd ? c->most : f->cwnd;
 	/* (ms / 1000)^3 * 0.4 segments are missing. */
-	c->place_ms = window_cube_root((c->most_now - f->cwnd) * 2500000000ull / w->mss);
+	c->place_ms = tas_cube_root((c->most_now - f->cwnd) * 2500000000ull / w->mss);
 }
 
 /* Returns the window, in bytes, @ms after the epoch began. */
