@@ -101,10 +101,18 @@ def like(
     return Row(what, published, ours, unit, f"{low:.3g} … {high:.3g}", met)
 
 
-def between(what: str, low: float, high: float, ours: Stat | Few | None, unit: str = "") -> Row:
-    """Ours is in the published range; its middle stands for it."""
+def between(
+    what: str,
+    low: float,
+    high: float,
+    ours: Stat | Few | None,
+    unit: str = "",
+    published: float | None = None,
+) -> Row:
+    """Ours is in the published range; `published` or else its middle stands for it."""
     met = _judge(ours, lambda mean: low <= mean <= high)
-    return Row(what, (low + high) / 2, ours, unit, f"{low:g} … {high:g}", met)
+    known = (low + high) / 2 if published is None else published
+    return Row(what, known, ours, unit, f"{low:g} … {high:g}", met)
 
 
 def at_most(

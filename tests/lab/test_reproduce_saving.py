@@ -2,6 +2,7 @@
 """What `./homa reproduce --save` keeps in the repository, item by item, and what it refuses."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,37 @@ def test_save__keeps_what_was_made_although_another_failed(
     status, out, err = make(cli, tmp_path, "--save", "table1", "fig14")
     assert status == 1 and "table1" in err and "kept fig14 in" in out
     assert not (docs / "table1.json").exists()
+
+
+def limits(row: dict) -> tuple[float, float]:
+    """Between which numbers ours is met, as the row's rule says it, which has three digits."""
+    rule = row["rule"]
+    numbers = [float(text) for text in re.findall(r"[\d.]+(?:e[+-]\d+)?", rule)]
+    if "…" in rule:
+        return numbers[0], numbers[1]
+    if rule.startswith("±"):
+        middle = row["published"] or 0
+        return middle - numbers[0], middle + numbers[0]
+    return (numbers[0], float("inf")) if rule.startswith("≥") else (float("-inf"), numbers[0])
+
+
+def test_repository__verdicts_are_those_of_the_numbers() -> None:
+    """Also where a rule was changed and verdicts were written again by hand."""
+    judged = 0
+    for file in saving.FOLDER.glob("reproduce-*/*.json"):
+        document = json.loads(file.read_text())
+        for row in document["rows"]:
+            mean = (row["ours"] or {}).get("mean")
+            if not row["rule"] or mean is None:
+                continue
+            low, high = limits(row)
+            if min(abs(mean - low), abs(mean - high)) > 0.005 * max(1, abs(mean)):
+                assert row["met"] is (low <= mean <= high), (file.name, row)
+                judged += 1
+        verdicts = [row["met"] for row in document["rows"]]
+        counted = (document["met"], document["missed"])
+        assert counted == (verdicts.count(True), verdicts.count(False)), file
+    assert judged > 200
 
 
 def test_repository__what_is_kept_may_stand_together() -> None:

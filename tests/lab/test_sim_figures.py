@@ -9,7 +9,7 @@ import pytest
 from lab.targets import goals as targets
 from lab.errors import UsageError
 from lab.sim import compare, draw, figures, tails
-from lab.sim.figures import inside, slowdown
+from lab.sim.figures import atc, inside, slowdown
 from lab.sim.figures.order import average
 from lab.sim.figures.base import bins_of
 from lab.sim.flags import FLAGS
@@ -213,6 +213,8 @@ def test_compare__rules() -> None:
         assert met(compare.like("x", 10, Stat(ours, None, 1))) is holds
     for ours, holds in ((1.5, False), (1.6, True), (2.8, True), (2.9, False)):
         assert met(compare.between("x", 1.6, 2.8, Stat(ours, None, 1))) is holds
+    assert compare.between("x", 1.6, 2.8, None).published == pytest.approx(2.2)
+    assert compare.between("x", 1.6, 2.8, None, published=1.7).published == 1.7
     assert met(compare.at_most("x", 10, Stat(15.0, None, 1), factor=1.5)) is True
     assert met(compare.at_most("x", None, Stat(15.0, None, 1), goal=14)) is False
     assert met(compare.at_least("x", 20, None)) is False
@@ -223,6 +225,29 @@ def test_compare__rules() -> None:
     row = compare.about("x", 90, Stat(91.25, 0.5, 3), 3)
     assert row.cells() == ["x, %", "90", "91.2 ± 0.5", "", "+1.2", "± 3", "met"]
     assert "| x, % | 90 |" in compare.as_markdown([row])
+
+
+def test_atc__ratios_have_an_upper_end(cli, fake_sim: Path, tmp_path: Path) -> None:
+    """A TCP that is far slower than the paper's is as wrong as one that is too fast."""
+    assert atc.outside({"tcp.w2": 40, "tcp.w3": 19, "dctcp.w4": 83}) == 1
+    assert atc.outside({"tcp.w2": 40, "tcp.w5": 144}) == 2
+    assert atc.outside({"tcp.w2": 40, "dctcp.w5": 3.5}) == 2
+    assert atc.outside({}) is None
+    cli("sim", "figure", "atc3", "--quick", "--seeds", "1", "--out", str(tmp_path))
+    document = json.loads((tmp_path / "atc3.json").read_text())
+    rules = {row["what"]: row["rule"] for row in document["rows"] if row["rule"]}
+    assert len(rules) == 8 and rules["W5, short messages, P99 of TCP to Homa"] == "19 … 72"
+    assert rules["W2, short messages, P99 of DCTCP to Homa"] == "7 … 83"
+    paper = {row["what"]: row["published"] for row in document["rows"]}
+    assert paper["W5, short messages, P99 of TCP to Homa"] == pytest.approx(31.4, abs=0.1)
+
+
+def test_ndp__waste_is_told_off_the_published_one(cli, fake_sim: Path, tmp_path: Path) -> None:
+    cli("sim", "figure", "fig10", "--quick", "--seeds", "1", "--protocols", "homa,ndp",
+        "--out", str(tmp_path))  # fmt: skip
+    values = json.loads((tmp_path / "fig10.json").read_text())["values"]
+    assert values["ndp_waste_percent"] == pytest.approx(5)
+    assert values["ndp_waste_off_points"] == pytest.approx(22)
 
 
 def test_compare__too_few_messages_are_not_judged() -> None:

@@ -116,7 +116,7 @@ def ratio_rows(points: Points) -> list[compare.Row]:
     for (p, w), value in ratios(points).items():
         paper = theirs[p][w][1] / theirs["homa"][w][1]
         what = f"{w.upper()}, short messages, P99 of {draw.TITLES[p]} to Homa"
-        rows.append(compare.at_least(what, paper, value, goal=theirs["ratio"][p]))
+        rows.append(compare.between(what, *theirs["ratio"][p], value, published=paper))
     return rows
 
 
@@ -139,13 +139,31 @@ def values(points: Points) -> dict[str, object]:
         for (p, w), value in ratios(points).items()
         if isinstance(value, Stat)
     }
-    return {"short_p99_ratio": found, "worst_ratio": min(found.values()) if found else None}
+    return {"short_p99_ratio": found, "worst_outside": outside(found)}
 
 
+def outside(found: dict[str, float]) -> float | None:
+    """By how many times the ratio ("tcp.w4": 19) that is furthest off is outside of the published
+    range, to either side; 1: none is."""
+    ranges = published()["atc"]["ratio"]
+    off = []
+    for name, value in found.items():
+        low, high = ranges[name.partition(".")[0]]
+        off.append(max(low / value, value / high, 1.0))
+    return max(off, default=None)
+
+
+TWO_SIDED = (
+    "Until 1 December 2026 goals of ratios had no upper end (at least 19 and 7). It was added after "
+    "results had been seen."
+)
+# Their rows are judged so since.
+RULE = "2: ratios within the published ranges, to both sides"
 NOTES = [
     "Load: the paper's rates of message bytes, sent by each host: W2 3.2, W3 14, W4 and W5 "
     "20 Gbit/s. Short: the shortest tenth of the messages. Goals are the paper's text (Section "
-    "5.2: 19 to 72 times TCP's, 7 to 83 times DCTCP's), the column beside them its numbers.",
+    "5.2: 19 to 72 times TCP's, 7 to 83 times DCTCP's), the column beside them its numbers. "
+    + TWO_SIDED,
     "The paper's hosts queue in software, ours do not: what software adds to TCP's tail, most of it "
     "with W2 and W3, is not there. Compare ratios, not microseconds.",
 ]
@@ -308,6 +326,11 @@ def _tail_panel(panel, workload: str, shapes: dict) -> None:  # noqa: ANN001
 
 
 FIGURES = [
-    Figure("atc3", "slowdown of RPCs by message size: Homa, TCP, DCTCP, W2 to W5, high load", atc3),
-    Figure("atc4", "latency of short messages, whole distribution", atc4),
+    Figure(
+        "atc3",
+        "slowdown of RPCs by message size: Homa, TCP, DCTCP, W2 to W5, high load",
+        atc3,
+        RULE,
+    ),
+    Figure("atc4", "latency of short messages, whole distribution", atc4, RULE),
 ]

@@ -13,7 +13,9 @@ from pathlib import Path
 from lab.sim import compare, draw
 from lab.sim.figures.atc import (
     PROTOCOLS,
+    RULE,
     SLOW,
+    TWO_SIDED,
     WORKLOADS,
     Look,
     atc,
@@ -72,7 +74,7 @@ def _rows(points: Points) -> list[compare.Row]:
 NOTES = [
     "Load: the paper's rates of message bytes. Short: the shortest tenth of the messages. Goals of "
     "ratios are the paper's text (Section 5.2), those of microseconds the notes' numbers, to within a "
-    "factor of 1.25 to either side.",
+    "factor of 1.25 to either side. " + TWO_SIDED,
     "Costs are instructions, counted, at 2.4 GHz and one instruction a cycle; nothing was fitted. The "
     "paper saw each stage 2 to 3 times slower once work is spread over cores, and its cores are half of "
     "a core each: the rows with slower stages show what that would make of ours.",
@@ -193,7 +195,9 @@ def atc7(lab: Lab, options: Options) -> Output:
 
 
 FIGURES = [
-    Figure("atc3-cores", "slowdown of RPCs by message size, software of hosts queues", atc3_cores),
-    Figure("atc4-cores", "latency of short messages, software of hosts queues", atc4_cores),
+    Figure(
+        "atc3-cores", "slowdown of RPCs by message size, software of hosts queues", atc3_cores, RULE
+    ),
+    Figure("atc4-cores", "latency of short messages, software of hosts queues", atc4_cores, RULE),
     Figure("atc7", "where the time of a short message goes", atc7),
 ]

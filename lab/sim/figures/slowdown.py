@@ -226,6 +226,7 @@ def _fig10_values(points: Points, bins: dict, protocols: list[str]) -> dict[str,
     checks = order(bins, protocols)
     pias = tails.known(points.tail(("pias", "w4"), "sim", "multi_packet"))
     waste = points.stat(("ndp", "w5"), "sim", "waste", scale=100)
+    theirs = 100 * published()["fig10"]["ndp"]["waste"]
     return {
         "short_p99": known,
         "short_n": {w: value.samples for w, value in short.items() if value},
@@ -239,6 +240,7 @@ def _fig10_values(points: Points, bins: dict, protocols: list[str]) -> dict[str,
         else None,
         "pias_w4_multi_p99": pias.mean if pias else None,
         "ndp_waste_percent": waste.mean if waste else None,
+        "ndp_waste_off_points": abs(waste.mean - theirs) if waste else None,
     }
 
 
