@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.cluster import common_text, plot
+from lab.cluster import common_text, goals, plot
 from lab.cluster.real_and_simulated import Compared, short_ratio
 from lab.cluster.points import FIGURES, TITLES
 from lab.cluster.setup import Setup
@@ -146,6 +146,7 @@ def end(
         out.print(f"Figure: {figure}", markup=False)
     document: dict[str, object] = {
         "summary": rows,
+        "goals": goals.numbers(name, points),
         "points": [one.as_json() for one in points],
     }
     common_text.save(json_file, f"lab-run {name}", setup, document)
