@@ -149,6 +149,12 @@ def reproduce(
     ),
     quick: bool = typer.Option(False, "--quick", help="Short runs (this is the default)."),
     night: bool = typer.Option(False, "--night", help="Full runs: hours on two cores."),
+    page: bool = typer.Option(
+        False,
+        "--page",
+        help="Make nothing: write the pages of what the repository keeps (docs/results), short "
+        "runs and full ones, for a browser.",
+    ),
     list_only: bool = typer.Option(False, "--list", help="Only say what there is."),
     seeds: Optional[int] = typer.Option(
         None,
@@ -193,31 +199,15 @@ def reproduce(
 
     All that can be made, or NAMEs. The same command goes on where it was interrupted.
     """
-    from lab.reproduce import chosen, place, run, saving, simulator
-    from lab.sim import profiled
-    from lab.sim.figures.base import Options
+    from lab.reproduce import command
 
-    if quick and night:
-        raise UsageError("give --quick or --night, not both")
-    options = Options(not night, seeds or 0, guesses=saving.limits())
-    if list_only:
-        run.show_list(place.place(options, out))
-        return
-    root = os.geteuid() == 0
-    wanted, left_out = chosen.choose(names or [], lab, night and not finished, root)
-    if keep:
-        about = simulator.use(place.folder_of(options, out), lambda: profiled.ensure(say))
-    else:
-        about = None
-        os.environ["HOMA_SIM"] = str(profiled.ensure(say))
-    where = place.place(options, out, about, finished)
-    failed = run.main(wanted, where, jobs or 0, left_out)
-    if save and (not failed or len(failed) < len(wanted)):
-        done = [name for name in names or [] if name not in failed]
-        folder, kept = saving.keep(where.folder, where.options, done)
-        console().print(f"kept {', '.join(kept)} in {folder}", markup=False)
-    if failed:
-        raise LabError(f"could not be made: {', '.join(failed)}; the same command tries them again")
+    command.main(
+        command.Wanted(
+            tuple(names or ()), quick, night, page, list_only, seeds or 0, jobs or 0, out, lab, keep,
+            finished, save,
+        ),
+        say,
+    )  # fmt: skip
 
 
 @app.command()

@@ -2,7 +2,7 @@
 """Results that the repository keeps: a Markdown page, its figures, and every number, without the runs.
 
 Item by item: what is kept of one stays until that one is measured again, and says itself at which
-commit that was. The page for browsers is not kept: it says the same.
+commit that was. The page for browsers is not kept: it says the same, and is made of the files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from lab.errors import LabError, UsageError
 from lab.paths import ROOT
-from lab.reproduce import markdown, results
+from lab.reproduce import markdown, place, results
+from lab.reproduce import page as html
 from lab.reproduce.items import ITEMS, Item
 from lab.reproduce.page import Entry, Head
 from lab.sim.figures.base import Options
@@ -29,7 +30,7 @@ def keep(made: Path, options: Options, names: list[str]) -> tuple[Path, list[str
     stays is of another definition, or nothing is there to be copied.
     """
     quick = options.quick
-    target = FOLDER / f"reproduce-{'quick' if quick else 'night'}"
+    target = _target(quick)
     wanted = [item for item in ITEMS if item.made and (not names or item.name in names)]
     new = {item.name: found for item in wanted if (found := _own(made, item, quick))}
     if lacking := [name for name in names if name not in new]:
@@ -76,8 +77,36 @@ def limits() -> dict[str, float]:
 
 def page(documents: dict[str, dict], options: Options) -> str:
     """The Markdown of kept items, by name; of the others it says that they are not measured."""
-    entries = [Entry(item, documents.get(item.name), kept=True) for item in ITEMS]
-    return markdown.render(Head(options.quick, options.words()), entries)
+    return markdown.render(Head(options.quick, options.words()), _entries(documents))
+
+
+def browse(options: Options, folder: Path | None) -> Path:
+    """Write the page for browsers of what the repository keeps into `folder` (None: one of the
+    build); its file. Needs no build and no run. LabError if nothing is kept."""
+    source = _target(options.quick)
+    documents = {
+        item.name: found
+        for item in ITEMS
+        if item.made and (found := _own(source, item, options.quick))
+    }
+    if not documents:
+        raise LabError(f"there are no results in {source}")
+    name = "kept-quick.html" if options.quick else "kept-night.html"
+    path = place.folder_of(options, folder) / name
+    head = Head(options.quick, options.words())
+    try:
+        path.write_text(html.render(head, _entries(documents), source))
+    except OSError as error:
+        raise LabError(f"cannot write {path}: {error.strerror}; give another --out") from None
+    return path
+
+
+def _entries(documents: dict[str, dict]) -> list[Entry]:
+    return [Entry(item, documents.get(item.name), kept=True) for item in ITEMS]
+
+
+def _target(quick: bool) -> Path:
+    return FOLDER / f"reproduce-{'quick' if quick else 'night'}"
 
 
 def _own(folder: Path, item: Item, quick: bool) -> dict | None:

@@ -249,3 +249,11 @@ def test_dependencies__every_line_has_a_known_probe() -> None:
     for entry in (e for e in entries if e and not e[0].startswith("[")):
         assert len(entry) == 2, entry
         assert entry[1].partition(":")[0] in ("cmd", "pc", "py", "file", "rt"), entry
+
+
+def test_page__is_written_without_a_build(tmp_path: Path) -> None:
+    """A reader of the repository needs no compiler for it."""
+    done = homa("reproduce", "--page", "--quick", HOMA_BUILD=str(tmp_path / "build"))
+    assert done.returncode == 0, done.stderr
+    (page,) = [path for path in (tmp_path / "build").rglob("*") if path.is_file()]
+    assert page.name == "kept-quick.html" and f"wrote {page}" in done.stdout

@@ -142,6 +142,46 @@ def test_reproduce__makes_again_what_is_of_another_definition(
     assert json.loads(file.read_text())["rule"] == "1"
 
 
+def test_page__of_what_the_repository_keeps(
+    cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One command, no run, and no simulator."""
+    monkeypatch.setenv("HOMA_SIM", "/nowhere/homa-sim")
+    status, out, err = cli("reproduce", "--page", "--out", str(tmp_path))
+    assert status == 0, err
+    for length in ("quick", "night"):
+        file = tmp_path / f"kept-{length}.html"
+        assert f"wrote {file}" in out
+        text, kept = file.read_text(), saving.FOLDER / f"reproduce-{length}"
+        documents = [json.loads(path.read_text()) for path in kept.glob("*.json")]
+        assert text.count("<section id=") == len(documents) > 10
+        pictures = sum(len(document["pictures"]) for document in documents)
+        assert text.count("data:image/svg+xml;base64,") == pictures
+        assert not re.search(r'(?:src|href)="(?!data:|#)', text) and "<script" not in text
+        met = sum(document["met"] for document in documents)
+        assert f"of their comparisons {met} are met" in text
+        assert text.count("Measured at commit") == len(documents)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_page__of_nothing(cli, tmp_path: Path, docs: Path) -> None:
+    status, _, err = cli("reproduce", "--page", "--out", str(tmp_path / "made"))
+    assert status == 1 and f"no results in {docs}" in err
+    assert not (tmp_path / "made" / "kept-quick.html").exists()
+
+
+def test_page__of_one_length(cli, tmp_path: Path) -> None:
+    status, _, err = cli("reproduce", "--page", "--night", "--out", str(tmp_path))
+    assert status == 0, err
+    assert [file.name for file in tmp_path.iterdir()] == ["kept-night.html"]
+
+
+@pytest.mark.parametrize("more", [["fig14"], ["--save"], ["--seeds", "2"], ["--list"], ["--lab"]])
+def test_page__makes_nothing(cli, tmp_path: Path, more: list[str]) -> None:
+    status, _, err = cli("reproduce", "--page", "--out", str(tmp_path), *more)
+    assert status == 2 and "--page makes nothing" in err and not list(tmp_path.iterdir())
+
+
 def test_save__says_that_there_is_nothing(tmp_path: Path, docs: Path) -> None:
     for names, says in (([], "no results in"), (["table1"], "no results of table1 in")):
         with pytest.raises(UsageError, match=says):
