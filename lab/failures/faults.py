@@ -29,7 +29,9 @@ FAULTS = {
     "flap": "link down",
     "buffer": "small buffers",
 }
-SMALL_PACKETS = 8  # what a port holds when its buffer is too small
+SMALL_PACKETS = (
+    8  # times the MTU holds a port whose buffer is too small: seven packets with headers
+)
 WAITS = 3  # times that Homa waits before it gives up: the least window
 BEFORE = 0.25  # of the window, until something fails
 DOWN = 0.5  # of the time after which Homa gives up, that a link is down

@@ -140,8 +140,9 @@ ITEMS: tuple[Item, ...] = (
     ),
     _sim("atc7", ATC, "Figure 7", "Where the time of a short message goes", _COUNTED, (0.1, 0.1)),
     _sim("atc-cores", ATC, "Table 4", "Cores used by each part of Homa; best round trip (Table 2)",
-         "A model of a host's cores with costs that were counted in homa.ko, without caches, C-states "
-         "and the Linux scheduler (docs/simulator.md).", (0.1, 1.1)),
+         "A model of a host's cores with costs that were counted in homa.ko in the morning of 30 November "
+         "2026, without caches, C-states and the Linux scheduler (docs/simulator.md). A 100-byte RPC took "
+         "homa.ko 23.7 thousand instructions then, and 22.2 since that evening.", (0.1, 1.1)),
     _sim("atc55", ATC, "Section 5.5", "The switch's buffer", _SOFTWARE, (0.2, 1.3)),
     Item(
         "snia-matrix", SNIA, "matrix", "RPC load by stream load: who loses what", _BESIDE,
@@ -192,7 +193,7 @@ ITEMS: tuple[Item, ...] = (
         lab="incast", minutes=(4, 26),
     ),
     Item(
-        "lab-small", LAB, "small buffers", "The simulator beside real packets where ports hold 8 packets",
+        "lab-small", LAB, "small buffers", "The simulator beside real packets where ports hold 7 packets",
         _REAL, lab="small", minutes=(6.5, 42),
     ),
     Item(
@@ -204,6 +205,14 @@ ITEMS: tuple[Item, ...] = (
         lab="sustained", minutes=(22, 66),
     ),
 )  # fmt: skip
+
+
+def minutes(quick: bool) -> tuple[float, float]:
+    """About how long all items take on two idle cores: the simulated ones, and those of real packets."""
+    which = 0 if quick else 1
+    # Items of one experiment are views of the same runs.
+    real = {item.lab: item.minutes[which] for item in ITEMS if item.lab}
+    return sum(item.minutes[which] for item in ITEMS if item.figure), sum(real.values())
 
 
 def choose(names: list[str]) -> list[Item]:

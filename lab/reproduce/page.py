@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.reproduce import results
-from lab.reproduce.items import PAPERS, Item
+from lab.reproduce.items import PAPERS, Item, minutes
 from lab.reproduce.style import STYLE
 from lab.sim.figures.base import Options
 
+# Minutes for all items, quick and full; of the quick ones without those of real packets.
+GOALS = (40.0, 600.0)
 VERDICTS = {True: "met", False: "missed", None: ""}
 
 
@@ -41,10 +43,28 @@ class Head:
             text += (
                 "Items are measured one by one; each says below where, when and at which commit. "
             )
-        return text + (
-            "± is a 95 % confidence interval over seeds; n is the number of messages behind a "
-            "percentile, and of fewer than 1,000 none is given."
+        return (
+            text
+            + f"{duration(self.quick)} "
+            + (
+                "± is a 95 % confidence interval over seeds; n is the number of messages behind a "
+                "percentile, and of fewer than 1,000 none is given."
+            )
         )
+
+
+def duration(quick: bool) -> str:
+    """How long all items take, beside what they should."""
+    simulated, real = minutes(quick)
+    whole, goal = (simulated, GOALS[0]) if quick else (simulated + real, GOALS[1])
+    verdict = "met" if whole <= goal else "missed"
+    said = f"All items take some {_long(simulated)} on two cores, and {_long(real)} more as root for real packets"
+    what = "the former" if quick else "both"
+    return f"{said}; the goal for {what} is {_long(goal)}: {verdict}."
+
+
+def _long(span: float) -> str:
+    return f"{span:.0f} minutes" if span < 300 else f"{span / 60:.1f} hours"
 
 
 @dataclass(frozen=True)

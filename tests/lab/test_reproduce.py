@@ -69,6 +69,24 @@ def test_seconds__are_of_as_many_seeds_as_there_are() -> None:
     assert minutes("table1", quick=True, seeds=1) == pytest.approx(table1[0] / 3)
 
 
+def test_pages__say_how_long_all_of_it_takes() -> None:
+    simulated, real = items.minutes(False)
+    # RPCs beside streams are measured once for three items.
+    once = [
+        item.minutes[1]
+        for item in ITEMS
+        if item.lab and item.name not in ("snia-rtt", "snia-slowdown")
+    ]
+    assert real == sum(once) and simulated > 500
+    said = page.Head(False, "full length").words()
+    assert (
+        f"{simulated / 60:.1f} hours on two cores, and {real / 60:.1f} hours more as root" in said
+    )
+    assert "the goal for both is 10.0 hours: missed." in said
+    said = page.Head(True, "short runs").words()
+    assert "the goal for the former is 40 minutes: met." in said
+
+
 def test_reproduce__goes_on_where_it_was(cli, fake_sim: Path, tmp_path: Path) -> None:
     reproduce(cli, tmp_path, "table1")
     made = len(fake_sim.read_text().splitlines())

@@ -138,7 +138,7 @@ def test_fig3__is_judged_by_what_is_published_and_by_each_tenth(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_small__is_homa_alone_with_ports_of_eight_packets(
+def test_small__is_homa_alone_with_ports_of_eight_mtus(
     cli, runs: lab_runs.Lab, tmp_path: Path
 ) -> None:
     reproduce(cli, tmp_path, "lab-small")

@@ -8,7 +8,7 @@ from lab.reproduce.real import coexist, failures, figures, incast, sustained, ta
 from lab.reproduce.real.experiment import Bench, Experiment
 from lab.sim.sustain import SEEDS
 
-# Eight packets of the network's MTU, as in the experiment on failures.
+# Eight times the network's MTU, as in the experiment on failures: seven packets with their headers.
 _SMALL = "24kb"
 # Of the talk's grid a full run has one load of RPCs: all of it takes some nights.
 _COEXIST = Wanted(False, rpc="30", streams="10,40")

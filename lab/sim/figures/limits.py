@@ -126,8 +126,8 @@ def notes_on(options: Options) -> list[str]:
     ]
     if options.quick:
         notes.append(
-            "Quick: windows a tenth as long; a limit of W3 to W5 may be too low, because fewer loads "
-            "can be told apart."
+            "Quick: windows 0.3 to 0.4 times as long; a limit of W3 to W5 may be too low, because fewer "
+            "loads can be told apart."
         )
     return notes
 
