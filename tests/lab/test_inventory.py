@@ -35,10 +35,37 @@ key = "~/.ssh/lab key"
 """
 
 
+SRUN = """#!/bin/sh
+# Two nodes of an allocation, each in its line.
+echo 'n1 n1.cluster.example 3: eth1 inet 10.20.0.1/16 brd 10.20.255.255 scope global eth1'
+echo 'n2 n2.cluster.example 2: eth1 inet 10.20.0.2/16 scope global eth1'
+"""
+
+
 def _load(tmp_path: Path, text: str) -> hosts.Inventory:
     file = tmp_path / "hosts.toml"
     file.write_text(text)
     return hosts.load(file)
+
+
+def test_recipe__of_slurm_makes_an_inventory(tmp_path: Path) -> None:
+    """What docs/lab.md tells people to run in an allocation, but for the check of real hosts."""
+    page = (ROOT / "docs/lab.md").read_text()
+    recipe = next(part for part in page.split("```sh\n") if "srun" in part.split("```")[0])
+    make, _, check = recipe.split("```")[0].partition("> hosts.toml\n")
+    assert check == "./homa lab check --inventory hosts.toml\n"
+    srun = tmp_path / "srun"
+    srun.write_text(SRUN)
+    srun.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-ec", f"{make}> hosts.toml"], cwd=tmp_path, env=env, check=True)
+    found = hosts.load(tmp_path / "hosts.toml")
+    assert (found.priorities, found.mtu) == (8, 3000)
+    said = [(h.name, h.ssh, h.address, h.interface, h.user) for h in found.hosts]
+    assert said == [
+        ("n1", "n1.cluster.example", "10.20.0.1", "eth1", "root"),
+        ("n2", "n2.cluster.example", "10.20.0.2", "eth1", "root"),
+    ]
 
 
 def test_file__hosts_have_what_is_said_above_them(tmp_path: Path) -> None:
