@@ -77,10 +77,13 @@ def test_deeds__name_a_file_or_function_and_all_exist() -> None:
             assert re.search(rf"\b{name}\(", sources), f"lesson {number}: {name}()"
 
 
-def test_settings__are_those_of_the_engine() -> None:
+def test_settings__are_those_of_the_engine_and_the_simulator() -> None:
     known = set(
         re.findall(r"^PARAM\((\w+),", (ROOT / "engine/homa/homa_params.def").read_text(), re.M)
     )
+    simulator = (ROOT / "sim/protocol/homa/homa_presets.c").read_text()
+    known |= set(re.findall(r"^\t\[SIM_HOMA_\w+\] = \{ \"([\w-]+)\"", simulator, re.M))
+    assert "card" in known
     named = {name for text in _texts() for name in re.findall(r"--set (\w+)=", text)}
     assert len(named) >= 5 and named <= known
 
