@@ -18,14 +18,13 @@
  * is the initial one again after idleness longer than a time-out (RFC 5681),
  * unless TCP's setting idle-restart says otherwise.
  *
- * Simplifications. Connections exist before the run: no handshake, and the
- * first time-out is RTOmin instead of a second, for the round-trip time is
- * known and far below it. A stream has one direction; what flows back are
- * acks of their own and none is piggybacked. No SACK, no timestamps. The
- * receiver always has room for the largest window. Segments are cut where the
- * stream happens to be, so that one may hold several short messages (there is
- * no Nagle delay: what is there is sent). A host does not fill its NIC with a
- * window's worth of packets: the NIC takes one of each stream in turn, acks
+ * Simplifications. Connections exist before the run: no handshake, and the first time-out is RTOmin
+ * instead of a second, for the round-trip time is known and far below it. A stream has one
+ * direction; what flows back are acks of their own and none is piggybacked. There are no
+ * timestamps, and acks tell what came out of order only with TCP's setting sack. The receiver
+ * always has room for the largest window. Segments are cut where the stream happens to be, so that
+ * one may hold several short messages (there is no Nagle delay: what is there is sent). A host does
+ * not fill its NIC with a window's worth of packets: the NIC takes one of each stream in turn, acks
  * first.
  *
  * Written by: the one thread that runs the simulation.
@@ -154,6 +153,7 @@ struct window_ranges {
  * @most_now: window towards which it grows in this epoch, in bytes.
  * @place_ms: time from @epoch until the window is @most_now, ms.
  * @estimate: window that NewReno would have, in bytes.
+ * @estimate_acked: bytes that were acked since @estimate last grew.
  * @least_rtt: least round trip since the begin or a time-out, ps; 0: none is known.
  * @round_end: byte after whose ack the next round of slow start begins.
  * @round_at: time at which this round began, ps.
@@ -166,7 +166,7 @@ struct window_ranges {
  * @delivered, @out: bytes that have come, and that were sent, since it began.
  */
 struct window_cubic {
-	u64 epoch, most, most_now, place_ms, estimate, least_rtt;
+	u64 epoch, most, most_now, place_ms, estimate, estimate_acked, least_rtt;
 	u64 round_end, round_at, round_rtt, train_at;
 	u32 samples;
 	bool left;
@@ -230,9 +230,9 @@ struct window_cubic {
  * @timed_out: this recovery began with a time-out.
  * @doubtful: since then one segment was sent again, so bytes after it that come show that
  *	nothing may have been lost.
- * @undo_cwnd, @undo_ssthresh: what the time-out has reduced.
+ * @undo_cwnd, @undo_ssthresh: what the last loss or time-out has reduced.
  * @undo_from: end of the bytes that acks had spoken of by then.
- * @undo_seq, @undo_at: @timed_seq and @timed_at before it.
+ * @undo_seq, @undo_at: @timed_seq and @timed_at before the time-out; 0 after a loss.
  * @ready_at: time at which it began to wait for its host's link with its next segment, ps;
  *	with cubic only.
  * @cubic: what CUBIC remembers.

@@ -55,6 +55,7 @@ static void window_cubic_begin(const struct window *w, struct window_flow *f, u6
 
 	c->epoch = now;
 	c->estimate = f->cwnd;
+	c->estimate_acked = 0;
 	c->most_now = c->most > f->cwnd ? c->most : f->cwnd;
 	/* (ms / 1000)^3 * 0.4 segments are missing. */
 	c->place_ms = tas_cube_root((c->most_now - f->cwnd) * 2500000000ull / w->mss);
@@ -80,6 +81,17 @@ static u64 window_cubic_pace(const struct window *w, const struct window_flow *f
 	return target > f->cwnd ? f->cwnd * w->mss / (target - f->cwnd) : HARDLY * f->cwnd;
 }
 
+/* NewReno's window by an ack of @acked bytes. */
+static void window_cubic_estimate(const struct window *w, struct window_flow *f, u64 acked)
+{
+	struct window_cubic *c = &f->cubic;
+	u64 pace = f->cwnd * 1024 / GAIN;
+
+	c->estimate_acked += acked;
+	c->estimate += c->estimate_acked / pace * w->mss;
+	c->estimate_acked %= pace;
+}
+
 void window_cubic_grow(const struct window *w, struct window_flow *f, u64 now, u64 acked)
 {
 	struct window_cubic *c = &f->cubic;
@@ -87,7 +99,7 @@ void window_cubic_grow(const struct window *w, struct window_flow *f, u64 now, u
 
 	if (!c->epoch)
 		window_cubic_begin(w, f, now);
-	c->estimate += acked * w->mss * GAIN / (f->cwnd * 1024);
+	window_cubic_estimate(w, f, acked);
 	pace = window_cubic_pace(w, f,
 				 window_cubic_at(w, f,
 						 (now - c->epoch + c->least_rtt) / SIM_MS));
@@ -96,6 +108,11 @@ void window_cubic_grow(const struct window *w, struct window_flow *f, u64 now, u
 	friendly = window_cubic_pace(w, f, c->estimate);
 	pace = friendly < pace ? friendly : pace;
 	pace = pace > FASTEST * w->mss ? pace : FASTEST * w->mss;
+	/* What was acked at a slower pace is worth a segment at most. */
+	if (f->ca_bytes >= pace) {
+		f->ca_bytes = 0;
+		f->cwnd += w->mss;
+	}
 	f->ca_bytes += acked;
 	f->cwnd += f->ca_bytes / pace * w->mss;
 	f->ca_bytes %= pace;

@@ -76,6 +76,15 @@ static u64 window_reduced(const struct window *w, struct window_flow *f)
 	return left > 2ull * w->mss ? left : 2ull * w->mss;
 }
 
+/* Makes the window smaller by a loss, and remembers how it was. */
+static void window_reduce(const struct window *w, struct window_flow *f)
+{
+	f->undo_cwnd = f->cwnd;
+	f->undo_ssthresh = f->ssthresh;
+	f->undo_seq = 0;
+	f->ssthresh = window_reduced(w, f);
+}
+
 static void window_timeout(struct sim *sim, struct window_flow *f)
 {
 	struct window *w = window_of(sim);
@@ -141,13 +150,16 @@ static void window_sack_timeout(struct sim *sim, struct window_flow *f)
 		f->rexmit_at = f->snd_max - (flight < w->mss ? flight : w->mss);
 		window_set_deadline(sim, f);
 	} else {
+		/* Recovery from a loss, without a time-out, has begun with a smaller window. */
+		bool smaller = f->recovering && !f->timed_out;
+		/* No loss was known before, so there may be none. */
+		bool early = w->undo && (!f->recovering || f->backoff);
+
 		w->counts.timeouts++;
-		if (!f->backoff) {
-			f->undo_cwnd = f->cwnd;
-			f->undo_ssthresh = f->ssthresh;
+		if (!f->backoff && !smaller) {
+			window_reduce(w, f);
 			f->undo_seq = f->timed_seq;
 			f->undo_at = f->timed_at;
-			f->ssthresh = window_reduced(w, f);
 		}
 		window_cubic_forget(f);
 		f->undo_from = window_sack_highest(f);
@@ -161,7 +173,7 @@ static void window_sack_timeout(struct sim *sim, struct window_flow *f)
 		f->lost_to = f->snd_max;
 		f->timed_seq = 0;
 		window_pass(sim, f, UINT64_MAX);
-		f->doubtful = w->undo;
+		f->doubtful = early;
 	}
 	window_wake(sim, f);
 }
@@ -320,11 +332,9 @@ static void window_dup_ack(struct sim *sim, struct window_flow *f)
 static void window_recover(struct sim *sim, struct window_flow *f)
 {
 	struct window *w = window_of(sim);
-	u64 prior;
 
 	w->counts.fast++;
-	prior = f->cwnd;
-	f->ssthresh = window_reduced(w, f);
+	window_reduce(w, f);
 	f->cwnd = f->ssthresh;
 	f->ca_bytes = 0;
 	f->recover = f->snd_max;
@@ -332,7 +342,7 @@ static void window_recover(struct sim *sim, struct window_flow *f)
 	f->timed_out = false;
 	window_pass(sim, f, UINT64_MAX);
 	if (w->cubic)
-		window_cubic_recover(f, prior);
+		window_cubic_recover(f, f->undo_cwnd);
 }
 
 /* Have bytes come since the time-out that were not sent again? */

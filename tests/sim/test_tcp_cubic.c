@@ -80,6 +80,35 @@ static void cubic__is_not_slower_than_newreno(void **state)
 	world_end();
 }
 
+/* Also a window of 4,000 segments, to which an ack of two adds less than a byte: after four round
+ * trips it is 2.1 segments larger, and the cubic function has hardly begun to grow. */
+static void cubic__large_windows_grow_as_newreno(void **state)
+{
+	struct window_flow *f = steady(1);
+	u32 ack, round;
+
+	(void)state;
+	f->cwnd = f->ssthresh = f->cubic.most = 4000 * MSS;
+	for (round = 0; round < 4; round++)
+		for (ack = 0; ack < 2000; ack++)
+			window_cubic_grow(window_of(world.sim), f,
+					  world.sim->now, 2 * MSS);
+	assert_in_range(f->cubic.estimate, 4002 * MSS, 4003 * MSS);
+	world_end();
+}
+
+/* When the pace becomes faster, acks from before are not worth a burst. */
+static void cubic__old_acks_let_a_window_grow_by_one_segment(void **state)
+{
+	struct window_flow *f = steady(1);
+
+	(void)state;
+	f->ca_bytes = 1000 * MSS;
+	window_cubic_grow(window_of(world.sim), f, world.sim->now, MSS);
+	assert_int_equal(f->cwnd, 101 * MSS);
+	world_end();
+}
+
 static void cubic__without_a_loss_a_twentieth_in_each_round_trip(void **state)
 {
 	struct window_flow *f = steady(10);
@@ -229,6 +258,46 @@ static void cubic__only_what_is_lost_again_is_sent_again(void **state)
 	world_end();
 }
 
+static u32 lost_tenth;
+
+/* Of 100 segments the 10th is lost, and is lost again. */
+static bool lose_tenth_twice(struct sim *sim, const struct sim_pkt *pkt)
+{
+	(void)sim;
+	if (pkt->type != WINDOW_DATA || pkt->x[WINDOW_X_SEQ] / MSS != 10 ||
+	    lost_tenth >= 2)
+		return false;
+	lost_tenth++;
+	return true;
+}
+
+/* Nothing comes later that could tell, so a time-out does; the window was reduced before, and what
+ * was lost was known to be. */
+static void cubic__a_time_out_of_a_recovery_does_not_reduce_again(void **state)
+{
+	struct sim_config cfg;
+	struct window *w;
+
+	(void)state;
+	cubic(&cfg, 2);
+	cfg.host_prop_ps = 500 * SIM_US;
+	cfg.option[WINDOW_INITIAL] = 100;
+	cfg.option[WINDOW_UNDO] = 1;
+	w = world_new(&cfg);
+	lost_tenth = 0;
+	world.eat = lose_tenth_twice;
+	world_send(0, 1, 100 * MSS);
+	world_run(SIM_S);
+	assert_int_equal(world.arrived, 1);
+	assert_int_equal(lost_tenth, 2);
+	assert_int_equal(w->counts.fast, 1);
+	assert_int_equal(w->counts.timeouts, 1);
+	assert_int_equal(w->counts.undone, 0);
+	/* 0.7 of 110 segments, as ten had come before. */
+	assert_in_range(world_flow(0, 1)->ssthresh, 76 * MSS, 78 * MSS);
+	world_end();
+}
+
 /* ---- HyStart ---- */
 
 /* One long message through a link of @mbps with a queue that is never full, round trips of
@@ -295,6 +364,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cubic__window_is_a_cubic_function_of_time),
 		cmocka_unit_test(cubic__is_not_slower_than_newreno),
+		cmocka_unit_test(cubic__large_windows_grow_as_newreno),
+		cmocka_unit_test(cubic__old_acks_let_a_window_grow_by_one_segment),
 		cmocka_unit_test(
 			cubic__without_a_loss_a_twentieth_in_each_round_trip),
 		cmocka_unit_test(cubic__less_than_before_leaves_room),
@@ -302,6 +373,8 @@ int main(void)
 		cmocka_unit_test(cubic__streams_share_a_slow_link),
 		cmocka_unit_test(cubic__losses_are_repaired_as_packets_come),
 		cmocka_unit_test(cubic__only_what_is_lost_again_is_sent_again),
+		cmocka_unit_test(
+			cubic__a_time_out_of_a_recovery_does_not_reduce_again),
 		cmocka_unit_test(cubic__all_losses_end),
 		cmocka_unit_test(hystart__ends_when_round_trips_grow),
 		cmocka_unit_test(hystart__ends_when_acks_fill_half_a_round_trip),
