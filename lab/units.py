@@ -58,6 +58,13 @@ def format_ratio(value: float | None) -> str:
     return f"{value:.1f}" if value >= 3 else f"{value:.2f}"
 
 
+def format_percent(value: float | None) -> str:
+    """A share of `value` percent with two digits, whole if it has more: "0", "0.12", "2.8", "42", "100"."""
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.2g}"
+
+
 def _three_digits(value: float) -> str:
     if value >= 100:
         return f"{value:.0f}"

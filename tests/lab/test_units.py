@@ -57,3 +57,16 @@ def test_format_ratio() -> None:
         "38",
         "1,234",
     ]
+
+
+def test_format_percent() -> None:
+    assert [units.format_percent(v) for v in (None, 0, 0.123, 2.77, 9.96, 42.1, 99.7, 100)] == [
+        "–",
+        "0",
+        "0.12",
+        "2.8",
+        "10",
+        "42",
+        "100",
+        "100",
+    ]

@@ -18,6 +18,7 @@ from lab.reproduce.real.experiment import (
 from lab.sim import compare, tails
 from lab.sim.figures.base import Output
 from lab.sim.published import published
+from lab.units import format_percent
 
 PART = 0.75  # of the published TCP to Homa, that ours has to reach
 BOTH = ("p50", "p99")
@@ -274,10 +275,8 @@ def _slow_words(found: Found, one: Compared) -> str:
     """The same of each tenth."""
 
     def words(where: str) -> str:
-        return ", ".join(
-            f"{known.mean:.2g}" if (known := tails.known(value)) else "–"
-            for value in found.slow(one, where)
-        )
+        shares = (tails.known(value) for value in found.slow(one, where))
+        return ", ".join(format_percent(share.mean if share else None) for share in shares)
 
     return (
         f"{one.workload.upper()}, {one.label}: slower than {SLOW_NS / 1e6:g} ms were, from the shortest "
