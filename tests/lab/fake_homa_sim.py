@@ -3,7 +3,7 @@
 """Stands in for homa-sim: takes its flags, simulates nothing, writes a plausible result.
 
 FAKE_LOG: a line per run is appended there. FAKE_SECONDS: how long a run takes. FAKE_FAIL: runs
-whose arguments contain this text fail.
+whose arguments contain this text fail. FAKE_GIVEN_UP: messages that failed in each run.
 """
 
 import itertools
@@ -113,7 +113,7 @@ def result(argv: list[str]) -> dict:
         "unfinished": 0,
         "counts": {"packets_sent": 10, "packets_dropped": 0, "hops": 40, "window_drops": 4}
         | {"packets_received": 10, "packets_on_their_way": 0, "messages_started": 9}
-        | {"messages_delivered": 9, "messages_failed": 0},
+        | {"messages_delivered": 9, "messages_failed": int(os.environ.get("FAKE_GIVEN_UP", "0"))},
         "digest": "0123", "wall_s": 0.1, "cpu_s": 0.05, "simulated_s": 0.01, "hops_per_s": 6e6,
         "memory_bytes": 2**24, "build": "fake",
     }  # fmt: skip

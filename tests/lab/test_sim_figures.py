@@ -63,6 +63,17 @@ def test_figure__failed_runs_are_told_and_the_rest_is_drawn(
     assert (tmp_path / "table1.png").exists()
 
 
+def test_figure__runs_with_failed_messages_do_not_count(
+    cli, fake_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GIVEN_UP", "3")
+    status, out, err = cli(
+        "sim", "figure", "atc-table2", "--quick", "--seeds", "1", "--out", str(tmp_path)
+    )
+    assert status == 1
+    assert "3 messages failed, although no packet was lost" in out + err
+
+
 def test_figure__of_nothing_says_why(
     cli, fake_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,6 +206,33 @@ static void limit_of_messages__ends_the_run(void **state)
 	traffic_end(sim);
 }
 
+/*
+ * A server of Homa remembers each request for more than a second, so a run of short ones that is
+ * shorter than that ends with all of them remembered. It must have room for that: a request that it
+ * has no room for is refused, and its client waits.
+ */
+static void homa__a_server_remembers_all_short_requests_of_a_run(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	cfg.transport = &sim_homa;
+	strcpy(cfg.preset, "linux");
+	assert_int_equal(sim_homa.defaults(&cfg), 0);
+	cfg.host_mbps = 100000;
+	cfg.closed = 40;
+	cfg.servers = 1;
+	cfg.measure_ps = 12 * SIM_MS;
+	strcpy(cfg.workload, "fixed:100");
+	sim = run(&cfg);
+	/* 1,024 blocks of 128 requests were too few. */
+	assert_true(seen.requests > 160000);
+	assert_int_equal(sim->counts.msgs_failed, 0);
+	traffic_end(sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +244,8 @@ int main(void)
 		cmocka_unit_test(failures_at_once__let_time_go_on),
 		cmocka_unit_test(incast__adds_nothing_to_what_is_under_way),
 		cmocka_unit_test(limit_of_messages__ends_the_run),
+		cmocka_unit_test(
+			homa__a_server_remembers_all_short_requests_of_a_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

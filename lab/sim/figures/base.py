@@ -19,7 +19,7 @@ from lab.sim import compare, draw, tails
 from lab.sim.compare import Row
 from lab.sim.knee import Plan
 from lab.sim.pool import Lab
-from lab.sim.spec import Spec, merge
+from lab.sim.spec import Spec, merge, words
 from lab.sim.stats import Stat, stat
 from lab.sim.store import write
 from lab.sim.sweep import pick
@@ -156,13 +156,27 @@ def sigcomm(workload: str, load: float, options: Options, **more: object) -> Spe
     return merge(base, options.timing(workload), dict(more))
 
 
+def _sound(lab: Lab, spec: Spec, result: dict | None) -> dict | None:
+    """The result of a run; None, and a problem of the lab, if messages failed and no packet was lost: the
+    transport gave them up for want of something else, and what others got is no measurement."""
+    if result is None or "fail" in spec:
+        return result
+    counts = result.get("sim", {}).get("counts", {})
+    lost = counts.get("packets_dropped", 0) + counts.get("window_lost", 0)
+    failed = counts.get("messages_failed", 0)
+    if not failed or lost:
+        return result
+    lab.problems.append(f"{words(spec)}: {failed:,} messages failed, although no packet was lost")
+    return None
+
+
 class Points:
     """Results of several points, each with several seeds, from one request to the lab."""
 
     def __init__(self, lab: Lab, options: Options, specs: dict[object, Spec]) -> None:
         seeds = options.seed_list()
         wanted = [merge(spec, {"seed": seed}) for spec in specs.values() for seed in seeds]
-        found = lab.results(wanted)
+        found = [_sound(lab, *pair) for pair in zip(wanted, lab.results(wanted), strict=True)]
         self._found: dict[object, list[dict]] = {}
         for index, key in enumerate(specs):
             part = found[index * len(seeds) : (index + 1) * len(seeds)]

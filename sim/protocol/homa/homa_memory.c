@@ -20,6 +20,8 @@
 #define ALIGN 64u
 #define CTRL_SLOTS 128u
 #define BUCKETS 128u
+/* Blocks of 128 requests that a host remembers with RPCs, as many as in host/embedded. */
+#define RPC_TOMBSTONES (1u << 17)
 #define SLAB_FIRST (64u << 10)
 #define HUGE (2u << 20)
 
@@ -181,6 +183,17 @@ static int host_init(struct sim *sim, struct sim_homa *homa, struct sim_homa_hos
 	return err;
 }
 
+/* Late duplicates of a message that is over exist only where packets are lost; homa.c ends the few
+ * others by itself. Servers of RPCs remember all that can come in a second, as in other hosts. */
+static u32 tombstones(const struct sim_config *cfg)
+{
+	if (cfg->rpc)
+		return RPC_TOMBSTONES;
+	return cfg->loss_ppm || cfg->port_bytes || cfg->shared_bytes || cfg->num_failures ?
+		       1024 :
+		       0;
+}
+
 static void limits_init(struct sim *sim, struct sim_homa *homa)
 {
 	const struct sim_config *cfg = &sim->cfg;
@@ -191,12 +204,7 @@ static void limits_init(struct sim *sim, struct sim_homa *homa)
 	homa->limits = (struct homa_limits){
 		.shards = 1,
 		.buckets = BUCKETS,
-		/* Late duplicates of a message that is over exist only where
-		 * packets are lost; homa.c ends the few others by itself. */
-		.tombstones = cfg->loss_ppm || cfg->port_bytes || cfg->shared_bytes ||
-					      cfg->num_failures || cfg->rpc ?
-				      1024 :
-				      0,
+		.tombstones = tombstones(cfg),
 		.peer_buckets = peer_buckets,
 		/* There are many hosts, and each has few RPCs. */
 		.max_buckets = BUCKETS,
