@@ -57,6 +57,17 @@ class Knee:
         return min((x for x in self.tried if floor is None or x > floor), default=None)
 
     @property
+    def over(self) -> float | None:
+        """The lowest load that is known not to be sustained."""
+        return min((x for x, v in self.tried.items() if v.sustained is False), default=None)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the lowest load above the highest is known not to be sustained. If not, the runs
+        could not tell, and the limit may be anywhere up to `over`."""
+        return self.known and (self.above is None or self.above == self.over)
+
+    @property
     def known(self) -> bool:
         """Whether there is a highest load, or every load is known not to be sustained."""
         if not self.complete:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.sim import knee, sustain
+from lab.sim.figures import limits
 from lab.sim.knee import Knee, Plan
 from lab.sim.pool import Lab, Outcome
 from lab.sim.probe import Prober
@@ -110,6 +111,25 @@ def test_knee__undecided_loads() -> None:
     assert not Knee({0.4: UNSURE, 0.7: NO}, plan).known
     assert Knee({0.4: NO}, plan).known and Knee({0.4: UNSURE, 0.7: YES}, plan).known
     assert Knee({0.4: YES, 0.5: NO, 0.6: YES}, plan).highest == 0.4
+
+
+def test_knee__is_decided_if_the_next_load_is_not_sustained() -> None:
+    assert Knee({0.7: YES, 0.8: NO}).decided and Knee({0.9: YES, 1.0: YES}).decided
+    found = Knee({0.4: YES, 0.5: UNSURE, 0.7: UNSURE, 0.8: NO})
+    assert not found.decided and found.highest == 0.4 and found.over == 0.8
+    assert not Knee({0.9: YES, 1.0: UNSURE}).decided
+
+
+def test_limits__what_runs_cannot_tell_is_judged_only_if_it_is_missed_anyway() -> None:
+    unsure = Knee({0.4: YES, 0.5: UNSURE, 0.8: NO})
+    ours = Stat(40.0, 1.0, 3)
+    row = limits.limit_row("W5", 79, ours, 3, unsure)
+    assert row.met is None and row.what == "W5 (at least; at most 80, the runs cannot tell)"
+    assert limits.limit_row("W5", 84, ours, 3, unsure).met is False
+    assert limits.limit_row("W5", 36, ours, 3, unsure).met is False
+    assert limits.limit_row("W5", 41, ours, 3, Knee({0.4: YES, 0.45: NO})).met is True
+    assert limits.limit_row("W5", 79, ours, 3, Knee({0.4: YES, 0.45: NO})).met is False
+    assert limits.limit_row("W5", 79, None, 3, Knee({0.4: NO})).met is False
     assert Knee({0.5: YES, 1.0: YES}, plan).next(0.8) == []
 
 

@@ -186,7 +186,7 @@ def fig12(lab: Lab, options: Options) -> Output:
             what = f"{_title(p)} {w.upper()}, {name}"
             what += "" if found.knees[p, w].complete else " (not measured yet)"
             if numbers and found.knees[p, w].known:
-                rows.append(compare.about(what, numbers[index], ours, points))
+                rows.append(limit_row(what, numbers[index], ours, points, found.knees[p, w]))
             else:
                 rows.append(compare.info(what, numbers[index] if numbers else None, ours, "%", 1))
 
@@ -218,6 +218,20 @@ def fig12(lab: Lab, options: Options) -> Output:
         },
         [*notes_on(options), *_unmeasured([p for p in protocols if p not in shown])],
     )
+
+
+def limit_row(
+    what: str, published: float, ours: Stat | None, points: float, knee: Knee
+) -> compare.Row:
+    """A limit beside the published one. Where the runs could not tell of loads above it, it is the
+    least that the limit may be; then it is judged only if no place that is left for it is met."""
+    if knee.decided or ours is None or not knee.highest:
+        return compare.about(what, published, ours, points)
+    most = ours.mean * (knee.over or knee.plan.most) / knee.highest
+    what += f" (at least; at most {most:.0f}, the runs cannot tell)"
+    if ours.mean - points <= published <= most + points:
+        return compare.info(what, published, ours, "%", 1)
+    return compare.about(what, published, ours, points)
 
 
 def _unmeasured(protocols: list[str]) -> list[str]:
@@ -383,11 +397,12 @@ def fig13(lab: Lab, options: Options) -> Output:
     waste = grid.waste()
     theirs = published()["fig13"]
     rows = [
-        compare.about(
+        limit_row(
             f"W4, {n} scheduled level{'s' if int(n) > 1 else ''}, sustained load",
             value,
             limit.get(int(n)),
             published()["goals"]["fig13_points"],
+            found.knees[int(n)],
         )
         for n, value in theirs["sustained"].items()
     ]
