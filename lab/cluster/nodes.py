@@ -12,8 +12,9 @@ from lab.cluster import simulated
 from lab.cluster.points import Point
 from lab.cluster.setup import Setup, warmup_s
 from lab.console import Steps
+from lab.errors import LabError
 from lab.net import tcp
-from lab.net.homad import homads
+from lab.net.homad import Homad, homads, unmodified, unmodified_env
 from lab.net.hosts import Lab
 from lab.net.runner import Job, ahead
 from lab.net.switch import Switch, Traits, build_switch
@@ -27,6 +28,11 @@ HOST_S = 0.8  # about, to make a host
 # Receive buffers of a host's Homa in its program, bytes. The usual 32 MiB have room for some 28 of
 # the longest messages, and more may come at once from many hosts.
 RCVBUF = 256 << 20
+# What homad does of TCP.
+RULES = "".join(
+    f'[[tcp_rule]]\n{which} = [{PORT}, {PORT}]\ncongestion = "cubic"\n'
+    for which in ("listen", "connect")
+)
 # What the engine counts of messages for which it had no buffers, and of what was sent for nothing.
 COUNTED = ("buffer_waits", "buffers_given_back", "restarts", "rx_duplicates")
 
@@ -42,6 +48,12 @@ def switched(
     return switch
 
 
+def tune(switch: Switch, point: Point) -> None:
+    """Give all hosts' TCP the congestion control of the point."""
+    if point.by_kernel:
+        tcp.tune(switch.hosts, point.congestion, tcp.SLOW_RTO_MIN_MS)
+
+
 @contextmanager
 def programs(
     setup: Setup, switch: Switch, point: Point, more: str = ""
@@ -49,13 +61,24 @@ def programs(
     """What programs of a host, by its address, must know: the rate of the link, or their homad, which
     has `more` settings."""
     mbps = switch.rate_bps // 10**6
-    if point.transport != "homa":
+    # As programs below: polling costs the processors.
+    text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n[threads]\nspin_us = 1\n{more}'
+    if point.by_kernel:
         yield lambda address: {}
+    elif point.by_homad:
+        with homads(switch.hosts, ahead(), settings=text + RULES) as running:
+            daemons = {daemon.host.address: daemon for daemon in running}
+            asked: dict[str, Homad] = {}
+
+            def env_of(address: str) -> dict[str, str]:
+                asked[address] = daemons[address]
+                return unmodified_env(daemons[address].env)
+
+            yield env_of
+            carried(list(asked.values()))
     elif setup.via == "program":
         yield lambda address: {"HOMA_LINK_MBPS": str(mbps)}
     else:
-        # As programs below: polling costs the processors.
-        text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n[threads]\nspin_us = 1\n{more}'
         known = simulated.settings(point, setup.link_bps / switch.rate_bps)
         words = [word for setting in known for word in ("--set", setting)]
         with homads(switch.hosts, ahead(), arguments=tuple(words), settings=text) as running:
@@ -63,11 +86,25 @@ def programs(
             yield lambda address: env[address]
 
 
+def carried(daemons: list[Homad]) -> None:
+    """A LabError unless each of these carried connections: a program that its homad does not take goes
+    to the kernel, and says nothing."""
+    for daemon in daemons:
+        tcp_ = daemon.snapshot().get("tcp", {}).get("engine", {})
+        if not tcp_.get("opened_active", 0) + tcp_.get("opened_passive", 0):
+            raise LabError(f"the homad of {daemon.host.address} carried no connection of TCP")
+
+
+def program(point: Point) -> list[str]:
+    """The words that run homa-bench."""
+    return unmodified([str(homa_bench())]) if point.by_homad else [str(homa_bench())]
+
+
 def options(setup: Setup, point: Point, rate: int) -> list[str]:
     """What every homa-bench of a point is told."""
-    options = ["--transport", point.transport, "--workload", point.workload]
+    options = ["--transport", point.spoken, "--workload", point.workload]
     options += ["--mtu", str(setup.mtu), "--timeout", str(TIMEOUT_S), "--quiet"]
-    if point.transport == "tcp":
+    if point.spoken == "tcp":
         options += ["--connections", str(STREAMS)]
     # Links are so slow that waking up costs nothing, but polling costs the processors.
     if point.transport == "homa":
@@ -88,7 +125,7 @@ def jobs(
     window = setup.window_s(point, switch.rate_bps)
     slower = setup.link_bps / switch.rate_bps
     for index, host in enumerate(switch.hosts):
-        argv = [str(homa_bench()), "node", "--bind", f"{host.address}:{PORT}"]
+        argv = [*program(point), "node", "--bind", f"{host.address}:{PORT}"]
         for other in switch.hosts:
             argv += ["--peer", f"{other.address}:{PORT}"] if other is not host else []
         argv += options(setup, point, switch.rate_bps)

@@ -13,7 +13,13 @@ from lab.sim import draw
 from lab.units import format_bytes, format_rate
 
 SUFFIXES = (".png", ".pdf", ".svg")
-_COLOURS = {"homa": draw.BLUE, "tcp": draw.RED, "tcp-pool": draw.ORANGE}
+_COLOURS = {
+    "homa": draw.BLUE,
+    "tcp": draw.RED,
+    "tcp-pool": draw.ORANGE,
+    "tcp-bbr": draw.PURPLE,
+    "tcp-homad": draw.GREEN,
+}
 
 
 def _colours(points: Sequence[Compared]) -> dict[str, str]:

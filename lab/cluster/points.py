@@ -26,7 +26,13 @@ SHARE = 0.45  # of the processors, what a network may need by these figures
 HEADERS = 60  # bytes of a DATA packet that are not the message's, beside IP's
 SHARES = (1.0, 0.5, 0.1)  # of the paper's load, Figure 6
 LEVELS = (1, 2, 4, 8)  # Figure 5
-TITLES = {"homa": "Homa", "tcp": "TCP stream", "tcp-pool": "TCP pool"}
+TITLES = {
+    "homa": "Homa",
+    "tcp": "TCP stream",
+    "tcp-pool": "TCP pool",
+    "tcp-bbr": "TCP BBR",
+    "tcp-homad": "TCP by homad",
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,32 @@ class Point:
     levels: int = 8
     label: str = ""
     settings: tuple[str, ...] = ()
+
+    @property
+    def spoken(self) -> str:
+        """The transport as homa-bench knows it: who carries TCP, and with which congestion control, is
+        not its business."""
+        return "tcp" if self.transport in ("tcp-bbr", "tcp-homad") else self.transport
+
+    @property
+    def congestion(self) -> str:
+        """The congestion control of TCP, the kernel's or homad's."""
+        return "bbr" if self.transport == "tcp-bbr" else "cubic"
+
+    @property
+    def by_homad(self) -> bool:
+        """Whether a homad on each host carries TCP, for programs as they are."""
+        return self.transport == "tcp-homad"
+
+    @property
+    def by_kernel(self) -> bool:
+        """Whether the kernel's TCP takes part."""
+        return self.transport != "homa" and not self.by_homad
+
+    @property
+    def simulated(self) -> bool:
+        """Whether homa-sim has it: of TCP it has the kernel's with CUBIC."""
+        return self.transport not in ("tcp-bbr", "tcp-homad")
 
 
 @dataclass(frozen=True)

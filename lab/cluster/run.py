@@ -26,7 +26,6 @@ from lab.net import uplink
 from lab.net.hosts import Lab
 from lab.net.runner import Job, measure_again, measure_until_still, run_jobs
 from lab.net.switch import Switch, Traits
-from lab.paths import homa_bench
 
 START_S, START_HOST_S = 0.7, 0.15  # from starting the processes to the first arrival
 IDLE_S = 12.0  # about, for the progress bar
@@ -83,6 +82,7 @@ def _point(
 ) -> Compared:  # fmt: skip
     """A point measured: the idle network unless `idle` knows it, the simulator, all hosts."""
     switch.traits = Traits(point.levels, mtu=setup.mtu)
+    nodes.tune(switch, point)
     what = f"{point.workload.upper()}, {point.label}"
     alone = idle.get((point.transport, point.levels))
     if alone is None:
@@ -90,8 +90,11 @@ def _point(
             switch.set_buffer(setup.buffer)
             alone = idle_times(setup, switch, point, step.tick)
         idle[point.transport, point.levels] = alone
-    with steps(f"{what}: simulated", IDLE_S):
-        model = simulated.run(setup, point, switch.rate_bps, alone)
+    if point.simulated:
+        with steps(f"{what}: simulated", IDLE_S):
+            model = simulated.run(setup, point, switch.rate_bps, alone)
+    else:
+        model = simulated.nothing(setup, switch.rate_bps, alone)
     seconds = warmup_s(switch.rate_bps) + setup.window_s(point, switch.rate_bps)
     with steps(f"{what}: real packets", seconds + DRAIN_S / 4) as step:
         return _loaded(setup, switch, point, dilation, alone, model, step.tick)
@@ -109,11 +112,11 @@ def pause_us(setup: Setup, rate: int) -> int:
 def idle_times(setup: Setup, switch: Switch, point: Point, tick: Callable[[], None]) -> Idle:
     """Medians of round trips one at a time between two hosts."""
     client, server = switch.hosts[:2]
-    program, options = str(homa_bench()), nodes.options(setup, point, switch.rate_bps)
+    program, options = nodes.program(point), nodes.options(setup, point, switch.rate_bps)
     with nodes.programs(setup, switch, point) as env:
-        serve = [program, "server", "--bind", f"{server.address}:{nodes.PORT}", *options]
+        serve = [*program, "server", "--bind", f"{server.address}:{nodes.PORT}", *options]
         ask = [
-            program,
+            *program,
             "client",
             "--peer",
             f"{server.address}:{nodes.PORT}",
@@ -170,7 +173,7 @@ def _loaded(
         **nodes.counted(hosts),
         "drops": float(sum(port.drops for port in ports)),
         "uplink_drops": float(switch.uplink_drops()),
-        **switch.host_queues(point.transport != "homa"),
+        **switch.host_queues(point.by_kernel),
         "peak_queue": float(max((port.peak_backlog or 0) for port in ports)),
         **model.facts,
     }

@@ -49,7 +49,7 @@ def run(
     workloads: str = typer.Option("", help="Only these workloads, like w4,w5.", show_default=False),
     transports: str = typer.Option(
         "",
-        help="homa, tcp (32 streams per peer), tcp-pool; coexist: homa, homa-flat (1 priority), "
+        help="homa, tcp (32 streams per peer), tcp-pool, tcp-bbr, tcp-homad (TCP by homads); coexist: homa, homa-flat (1 priority), "
         "homa-shared (homad carries RPCs and streams), tcp; incast: homa, homa-free (no incast "
         "control), tcp; failures, sustained: homa, tcp.",
         show_default=False,

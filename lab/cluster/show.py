@@ -55,18 +55,25 @@ def point(one: Compared) -> None:
         )
     out = console()
     out.print(grid)
-    common_text.line(
-        f"processors {facts['busy']:.0%} busy; drops {facts['drops']:,.0f} (sim "
-        f"{facts['sim_drops']:,.0f}), longest queue {facts['peak_queue'] / 1e3:,.0f} KB (sim "
-        f"{facts['sim_peak_queue'] / 1e3:,.0f}); software {facts['sim_delay_ns'] / 1e3:,.1f} µs "
-        "each way"
-    )
+    common_text.line(queue_words(facts))
     again = again_words(facts)
     if again:
         common_text.line(again)
     for doubt in one.doubts:
         common_text.line(f"does not count: {doubt}")
     out.print("")
+
+
+def queue_words(facts: dict[str, float]) -> str:
+    """How busy the machine was, and what its queues did, beside the simulator's."""
+    text = f"processors {facts['busy']:.0%} busy; drops {facts['drops']:,.0f}"
+    longest = f"longest queue {facts['peak_queue'] / 1e3:,.0f} KB"
+    if "sim_drops" not in facts:
+        return f"{text}, {longest}; not simulated"
+    return (
+        f"{text} (sim {facts['sim_drops']:,.0f}), {longest} (sim {facts['sim_peak_queue'] / 1e3:,.0f}); "
+        f"software {facts['sim_delay_ns'] / 1e3:,.1f} µs each way"
+    )
 
 
 def again_words(facts: dict[str, float]) -> str:

@@ -148,6 +148,11 @@ def wires(setup: Setup, rate: int, sizes: tuple[int, ...]) -> Idle:
     return Idle(sizes, tuple(alone(setup, homa, rate, size, False) for size in sizes))
 
 
+def nothing(setup: Setup, rate: int, idle: Idle) -> Model:
+    """Of a transport that homa-sim does not have."""
+    return Model([], wires(setup, rate, idle.sizes), {})
+
+
 def run(setup: Setup, point: Point, rate: int, idle: Idle) -> Model:
     """Simulate `point` with the delay that `idle`, the lab's, tells."""
     delay = max(0.0, idle.times[0] - alone(setup, point, rate, idle.sizes[0])) / 2

@@ -26,6 +26,7 @@ from lab.cluster import (
 from lab.cluster import run as runs
 from lab.cluster.real_and_simulated import Compared, Idle, Row
 from lab.cluster.points import Point
+from lab.errors import LabError
 from lab.net import guardian
 from lab.net.hosts import Host
 from lab.net.switch import Switch as NetSwitch
@@ -266,6 +267,37 @@ def test_options__homa_in_the_program_has_buffers_for_many_long_messages() -> No
         assert "--rcvbuf" not in nodes.options(setup_, Point(transport, "w5", 0.8), 10**8)
 
 
+def test_tcp__is_the_same_program_whoever_carries_it() -> None:
+    bbr, homad = Point("tcp-bbr", "w4", 0.8), Point("tcp-homad", "w4", 0.8)
+    usual = nodes.options(SETUP, Point("tcp", "w4", 0.8), 10**8)
+    assert nodes.options(SETUP, bbr, 10**8) == nodes.options(SETUP, homad, 10**8) == usual
+    assert bbr.congestion == "bbr" and homad.congestion == "cubic"
+    assert nodes.program(homad)[1:-1] == ["--tcp"] and len(nodes.program(bbr)) == 1
+    assert bbr.by_kernel and not homad.by_kernel and not Point("homa", "w4", 0.8).by_kernel
+
+
+def test_tcp__a_homad_that_carried_nothing_is_an_error() -> None:
+    def daemon(**counters: int) -> SimpleNamespace:
+        host = SimpleNamespace(address="10.9.0.2")
+        return SimpleNamespace(host=host, snapshot=lambda: {"tcp": {"engine": counters}})
+
+    nodes.carried([daemon(opened_active=0, opened_passive=3), daemon(opened_active=1)])
+    with pytest.raises(LabError, match="10.9.0.2 carried no connection"):
+        nodes.carried([daemon(opened_active=0, opened_passive=0)])
+
+
+def test_queues__words_without_the_simulator() -> None:
+    facts = {"busy": 0.25, "drops": 4.0, "peak_queue": 30e3}
+    assert (
+        show.queue_words(facts)
+        == "processors 25% busy; drops 4, longest queue 30 KB; not simulated"
+    )
+    both = {**facts, "sim_drops": 5.0, "sim_peak_queue": 20e3, "sim_delay_ns": 30e3}
+    assert "drops 4 (sim 5), longest queue 30 KB (sim 20); software 30.0 µs" in show.queue_words(
+        both
+    )
+
+
 def test_again__words_have_what_a_run_says() -> None:
     tcp = {"retransmits": 9.0, "sim_retransmits": 1234.0}
     assert show.again_words({}) == show.again_words({"retransmits": 9.0}) == ""
@@ -358,7 +390,10 @@ def _start(folder: Path, transports: str) -> subprocess.Popen:
 
 @needs_root
 @needs_bench
-@pytest.mark.parametrize("transports", ["homa", pytest.param("tcp", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "transports",
+    ["homa", "tcp-homad", *(pytest.param(t, marks=pytest.mark.long) for t in ("tcp", "tcp-bbr"))],
+)
 def test_run__real_packets_beside_the_simulator(tmp_path: Path, transports: str) -> None:
     """The same arrivals in both: as many messages of each tenth, and none is lost."""
     process = _start(tmp_path, transports)
@@ -369,7 +404,9 @@ def test_run__real_packets_beside_the_simulator(tmp_path: Path, transports: str)
     (point,) = document["points"]
     counts = [row["count"] for row in point["rows"]]
     assert len(counts) == 10 and sum(counts) >= 100
-    assert counts == [row["sim_count"] for row in point["rows"]]
+    simulated_ = Point(transports, "w4", 0.8).simulated
+    assert [row["sim_count"] for row in point["rows"]] == (counts if simulated_ else [0] * 10)
+    assert ("not simulated" in text) is not simulated_
     assert all(row["lab"]["p99"] is None and row["idle"] > 0 for row in point["rows"])
     assert point["facts"]["dilation"] == 100 and 0 < point["facts"]["busy"] <= 1.05
     assert "fewer than 1,000 messages" in text

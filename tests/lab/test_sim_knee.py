@@ -111,6 +111,7 @@ def test_knee__undecided_loads() -> None:
     assert not Knee({0.4: UNSURE, 0.7: NO}, plan).known
     assert Knee({0.4: NO}, plan).known and Knee({0.4: UNSURE, 0.7: YES}, plan).known
     assert Knee({0.4: YES, 0.5: NO, 0.6: YES}, plan).highest == 0.4
+    assert Knee({0.5: YES, 1.0: YES}, plan).next(0.8) == []
 
 
 def test_knee__is_decided_if_the_next_load_is_not_sustained() -> None:
@@ -130,7 +131,6 @@ def test_limits__what_runs_cannot_tell_is_judged_only_if_it_is_missed_anyway() -
     assert limits.limit_row("W5", 41, ours, 3, Knee({0.4: YES, 0.45: NO})).met is True
     assert limits.limit_row("W5", 79, ours, 3, Knee({0.4: YES, 0.45: NO})).met is False
     assert limits.limit_row("W5", 79, None, 3, Knee({0.4: NO})).met is False
-    assert Knee({0.5: YES, 1.0: YES}, plan).next(0.8) == []
 
 
 class Network:
