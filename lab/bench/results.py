@@ -54,6 +54,7 @@ class BenchResult:
     lag: Histogram = field(default_factory=Histogram)
     start_late_s: float = 0.0
     from_send_p50_ns: float = 0.0
+    machine_total_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ def _load(data: dict) -> BenchResult:
         else Histogram(),
         start_late_s=float(data["time"].get("start_late_s", 0)),
         from_send_p50_ns=float(generator.get("from_send_ns", {}).get("p50", 0)),
+        machine_total_s=float(cpu.get("machine_total_s", 0)),
     )
 
 

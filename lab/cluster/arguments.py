@@ -24,3 +24,4 @@ class Wanted:
     senders: str = ""
     faults: str = ""
     keep: Path | None = None
+    inventory: Path | None = None

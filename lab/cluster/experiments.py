@@ -66,8 +66,17 @@ def _figure(name: str, wanted: Wanted) -> Measure:
         folder = stored_runs.open_folder(
             wanted.keep or stored_runs.usual(name, wanted.quick), setup
         )
+        points = points_of(name, chosen, kinds)
         show.begin(name, setup, folder.words())
-        found = runs.measure(setup, points_of(name, chosen, kinds), folder, show.point)
+        if wanted.inventory:
+            from lab.cluster import real_hosts
+            from lab.inventory import hosts
+
+            known = hosts.load(wanted.inventory)
+            points = real_hosts.fitting(known, points)
+            found = real_hosts.measure(setup, known, points, folder, show.point)
+        else:
+            found = runs.measure(setup, points, folder, show.point)
         show.end(name, setup, found, json_file, plot)
         return found
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, Protocol
 
 from lab.bench import results
 from lab.bench.histogram import merge
@@ -37,6 +38,20 @@ RULES = "".join(
 COUNTED = ("buffer_waits", "buffers_given_back", "restarts", "rx_duplicates")
 
 
+class Network(Protocol):
+    """Hosts with links of one rate: a lab's switch, or real hosts."""
+
+    @property
+    def hosts(self) -> Sequence[Any]:
+        """Each has an address, and a command() to run something there."""
+        ...
+
+    @property
+    def rate_bps(self) -> int:
+        """Of each link."""
+        ...
+
+
 def switched(
     lab: Lab, steps: Steps, setup: Setup, hosts: int, rate: int,
     rto_min_ms: int = tcp.SLOW_RTO_MIN_MS,
@@ -56,14 +71,14 @@ def tune(switch: Switch, point: Point) -> None:
 
 @contextmanager
 def programs(
-    setup: Setup, switch: Switch, point: Point, more: str = ""
+    setup: Setup, switch: Network, point: Point, more: str = ""
 ) -> Iterator[Callable[[str], dict[str, str]]]:
     """What programs of a host, by its address, must know: the rate of the link, or their homad, which
     has `more` settings."""
     mbps = switch.rate_bps // 10**6
     # As programs below: polling costs the processors.
     text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n[threads]\nspin_us = 1\n{more}'
-    if point.by_kernel:
+    if point.by_kernel or (setup.real and setup.via == "service"):
         yield lambda address: {}
     elif point.by_homad:
         with homads(switch.hosts, ahead(), settings=text + RULES) as running:
@@ -107,7 +122,7 @@ def options(setup: Setup, point: Point, rate: int) -> list[str]:
     if point.spoken == "tcp":
         options += ["--connections", str(STREAMS)]
     # Links are so slow that waking up costs nothing, but polling costs the processors.
-    if point.transport == "homa":
+    if point.transport == "homa" and not setup.real:
         options += ["--spin-us", "1"]
     if point.transport == "homa" and setup.via == "service":
         options += ["--via", "service"]
@@ -118,12 +133,13 @@ def options(setup: Setup, point: Point, rate: int) -> list[str]:
 
 
 def jobs(
-    setup: Setup, switch: Switch, point: Point, start: float, env: Callable[[str], dict[str, str]]
+    setup: Setup, switch: Network, point: Point, start: float, env: Callable[[str], dict[str, str]]
 ) -> list[Job]:
-    """A node per host; all begin at `start` (CLOCK_MONOTONIC)."""
+    """A node per host; all begin at `start` (CLOCK_MONOTONIC; of real hosts Unix time)."""
     jobs = []
     window = setup.window_s(point, switch.rate_bps)
     slower = setup.link_bps / switch.rate_bps
+    clock = "" if setup.real else "mono:"
     for index, host in enumerate(switch.hosts):
         argv = [*program(point), "node", "--bind", f"{host.address}:{PORT}"]
         for other in switch.hosts:
@@ -134,7 +150,7 @@ def jobs(
         argv += ["--warmup", str(warmup_s(switch.rate_bps)), "--duration", str(window)]
         argv += ["--drain", f"{simulated.drain_s(slower):g}", "--connect-timeout", "30"]
         argv += ["--stay", f"{simulated.stay_s(slower):g}"]
-        argv += ["--start-at", f"mono:{start:.6f}", "--json", "{json}"]
+        argv += ["--start-at", f"{clock}{start:.6f}", "--json", "{json}"]
         name = f"{point.transport} on host {index + 1}"
         jobs.append(Job(name, argv, host, punctual=True, env=env(host.address)))
     return jobs

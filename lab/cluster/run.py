@@ -111,29 +111,41 @@ def pause_us(setup: Setup, rate: int) -> int:
 
 def idle_times(setup: Setup, switch: Switch, point: Point, tick: Callable[[], None]) -> Idle:
     """Medians of round trips one at a time between two hosts."""
-    client, server = switch.hosts[:2]
-    program, options = nodes.program(point), nodes.options(setup, point, switch.rate_bps)
     with nodes.programs(setup, switch, point) as env:
-        serve = [*program, "server", "--bind", f"{server.address}:{nodes.PORT}", *options]
-        ask = [
-            *program,
-            "client",
-            "--peer",
-            f"{server.address}:{nodes.PORT}",
-            "--bind",
-            client.address,
-        ]
-        sizes = ",".join(map(str, IDLE_SIZES))
-        ask += ["--unloaded", "--samples", str(IDLE_SAMPLES), "--sizes", sizes, *options]
-        ask += ["--pause", str(pause_us(setup, switch.rate_bps))]
-        ask += ["--duration", str(IDLE_MEASURED_S), "--json", "{json}"]
-        jobs = [
-            Job("server", serve, server, background=True, punctual=True, env=env(server.address)),
-            Job("client", ask, client, punctual=True, env=env(client.address)),
-        ]
+        jobs = idle_jobs(setup, switch, point, env)
         found, _ = measure_again(partial(run_jobs, jobs, 300, tick))
+    return idle_of(found)
+
+
+def idle_of(found: list[dict | None]) -> Idle:
+    """What the client of idle_jobs() says."""
     best = results.best_unloaded([results.parse_unloaded(found[1])])
     return Idle(tuple(int(r["size"]) for r in best), tuple(r["p50_ns"] for r in best))
+
+
+def idle_jobs(
+    setup: Setup, switch: nodes.Network, point: Point, env: Callable[[str], dict[str, str]]
+) -> list[Job]:
+    """A server and a client that asks it, one RPC at a time."""
+    client, server = switch.hosts[:2]
+    program, options = nodes.program(point), nodes.options(setup, point, switch.rate_bps)
+    serve = [*program, "server", "--bind", f"{server.address}:{nodes.PORT}", *options]
+    ask = [
+        *program,
+        "client",
+        "--peer",
+        f"{server.address}:{nodes.PORT}",
+        "--bind",
+        client.address,
+    ]
+    sizes = ",".join(map(str, IDLE_SIZES))
+    ask += ["--unloaded", "--samples", str(IDLE_SAMPLES), "--sizes", sizes, *options]
+    ask += ["--pause", str(pause_us(setup, switch.rate_bps))]
+    ask += ["--duration", str(IDLE_MEASURED_S), "--connect-timeout", "30", "--json", "{json}"]
+    return [
+        Job("server", serve, server, background=True, punctual=True, env=env(server.address)),
+        Job("client", ask, client, punctual=True, env=env(client.address)),
+    ]
 
 
 def _loaded(

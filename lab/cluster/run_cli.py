@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 
@@ -14,6 +15,9 @@ from lab.cluster.experiments import FIGURES
 from lab.errors import UsageError
 from lab.output import JSON_HELP, check_output
 
+if TYPE_CHECKING:
+    from lab.cluster.setup import Setup
+
 # Options that not all experiments have, and those that have them.
 _OWN = {
     "hosts": (*FIGURES, "coexist", "failures", "sustained"),
@@ -22,6 +26,7 @@ _OWN = {
     "streams": ("coexist",),
     "senders": ("incast",),
     "faults": ("failures",),
+    "inventory": FIGURES,
 }
 
 
@@ -82,6 +87,12 @@ def run(
         "[default: one in the build folder; none with --quick]",
         show_default=False,
     ),  # fmt: skip
+    inventory: Optional[Path] = typer.Option(
+        None,
+        help="fig3, fig5, fig6 on real hosts over SSH: a TOML file as for ./homa lab check; --link is "
+        "their links' rate.",
+        show_default=False,
+    ),
     json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
     plot: Optional[Path] = typer.Option(
         None, help="Where the figure goes (.png, .pdf or .svg).", show_default=False
@@ -90,18 +101,38 @@ def run(
     """An experiment of a paper on real packets in a dilated network of this machine."""
     from lab.cluster import laboratories, setup
 
-    wanted = Wanted(quick, workloads, transports, rpc, streams, senders, faults, keep)
+    wanted = Wanted(quick, workloads, transports, rpc, streams, senders, faults, keep, inventory)
     _refuse(name, {**wanted.__dict__, "hosts": hosts})
     usual, choose = experiments.find(name, quick)
-    checked = setup.check(
-        hosts or usual, link, dilate, mtu, buffer, seed, messages, longest, via
-    )  # fmt: skip
+    if inventory:
+        checked = _real(inventory, hosts, link, dilate, buffer, seed, messages, longest, via)
+    else:
+        checked = setup.check(
+            hosts or usual, link, dilate, mtu, buffer, seed, messages, longest, via
+        )  # fmt: skip
     measure = choose(wanted)
     check_output(json_file, "--json")
     check_output(plot, "--plot")
     setup.check_figure(plot)
-    laboratories.need_root()
+    if not inventory:
+        laboratories.need_root()
     measure(checked, json_file, plot)
+
+
+def _real(
+    inventory: Path, hosts: int | None, link: str, dilate: float, buffer: str, seed: int,
+    messages: int, longest: float, via: str,
+) -> Setup:  # fmt: skip
+    """The setup of an inventory's hosts, whose links are as fast as they are."""
+    from lab.cluster import setup
+    from lab.inventory import hosts as inventories
+
+    if hosts or dilate:
+        raise UsageError("--inventory says which hosts there are; leave out --hosts and --dilate")
+    known = inventories.load(inventory)
+    count, mtu = len(known.hosts), known.mtu
+    checked = setup.check(count, link, 1, mtu, buffer, seed, messages, longest, via)
+    return replace(checked, real=" ".join(host.address for host in known.hosts))
 
 
 def _refuse(name: str, given: dict[str, object]) -> None:

@@ -24,7 +24,8 @@ _PS_A_BYTE = 8_000_000  # that a byte takes at 1 Mbit/s
 class Setup:
     """A checked command line. `link_bps` is the rate that the links stand for, `dilate` how much
     slower they are (0: as slow as this machine needs), `buffer` bytes of a port, `messages` how many
-    a point measures, in at most `longest_s` seconds; `via`: "program" or "service"."""
+    a point measures, in at most `longest_s` seconds; `via`: "program" or "service". `real`: the
+    addresses of real hosts, "" in a network of this machine."""
 
     hosts: int
     link_bps: int
@@ -35,6 +36,7 @@ class Setup:
     messages: int
     longest_s: float
     via: str
+    real: str = ""
 
     def rate(self, points: list[Point]) -> tuple[int, float]:
         """Bits per second of the lab's links for `points`, and the dilation."""

@@ -19,9 +19,12 @@ from lab.units import format_bytes, format_rate, format_ratio
 def begin(name: str, setup: Setup, where: str) -> None:
     """Say what is going to be measured, and on what."""
     slower = f"{setup.dilate:g} times slower" if setup.dilate else "as much slower as needed"
+    made = "" if setup.real else f" made {slower}"
+    kind = "real hosts" if setup.real else "hosts"
     what = (
-        f"{FIGURES[name].title}: {setup.hosts} hosts, {format_rate(setup.link_bps)} links made "
-        f"{slower}, MTU {setup.mtu}, {setup.buffer:,} bytes of buffer per port, seed {setup.seed}"
+        f"{FIGURES[name].title}: {setup.hosts} {kind}, {format_rate(setup.link_bps)} links{made}, "
+        f"MTU {setup.mtu}, {setup.buffer:,} bytes of buffer per port"
+        f"{' (of the simulator)' if setup.real else ''}, seed {setup.seed}"
     )
     common_text.begin([what], [where])
 
@@ -66,6 +69,12 @@ def point(one: Compared) -> None:
 
 def queue_words(facts: dict[str, float]) -> str:
     """How busy the machine was, and what its queues did, beside the simulator's."""
+    if "drops" not in facts:
+        return (
+            f"processors at most {facts['busy']:.0%} busy; drops and queues of the switch are not known "
+            f"(sim {facts['sim_drops']:,.0f}, {facts['sim_peak_queue'] / 1e3:,.0f} KB); software "
+            f"{facts['sim_delay_ns'] / 1e3:,.1f} µs each way"
+        )
     text = f"processors {facts['busy']:.0%} busy; drops {facts['drops']:,.0f}"
     longest = f"longest queue {facts['peak_queue'] / 1e3:,.0f} KB"
     if "sim_drops" not in facts:

@@ -94,8 +94,8 @@ def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spe
         "link": f"{rate // 10**6}mbit",
         "mtu": setup.mtu,
         "headers": "true",
-        "shaped": "true",
-        "htb-burst": f"{uplink.burst_of(rate) * 8e9 / rate:.0f}ns",
+        "shaped": str(not setup.real).lower(),
+        "htb-burst": "0ns" if setup.real else f"{uplink.burst_of(rate) * 8e9 / rate:.0f}ns",
         "port-buffer": str(setup.buffer),
         "mode": "rpc",
         "load-kind": "payload",
@@ -125,6 +125,7 @@ def alone(setup: Setup, point: Point, rate: int, size: int, shaped: bool = True)
     are the lab's, or (not `shaped`) wires, over which a packet has come when its last bit has."""
     load = _ALONE_LOAD * size / (size + _ALONE_HEADERS)
     gap_ms = 2 * size * 8 / rate / load * 1e3
+    shaped = shaped and not setup.real
     more: Spec = {
         "hosts": 2,
         "workload": f"fixed:{size}",

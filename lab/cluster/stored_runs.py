@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # What makes the network, its programs and their simulation.
-_CODE = ("net", "cluster", "coexist", "incast", "failures", "sustained")
+_CODE = ("net", "cluster", "coexist", "incast", "failures", "sustained", "inventory")
 
 
 class Doubtful(Protocol):

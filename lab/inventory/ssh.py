@@ -46,7 +46,7 @@ def ask(hosts: list[RealHost], scripts: dict[str, str]) -> dict[str, dict]:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": f"{site()}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+        env=environment(),
     )
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["nothing"])[-1]
@@ -54,7 +54,13 @@ def ask(hosts: list[RealHost], scripts: dict[str, str]) -> dict[str, dict]:
     return json.loads(done.stdout)
 
 
-async def _one(host: dict, script: str) -> dict:
+def environment() -> dict[str, str]:
+    """Of a process that has asyncssh."""
+    return {**os.environ, "PYTHONPATH": f"{site()}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def connect(host: dict):  # noqa: ANN201 (asyncssh is imported late)
+    """A connection to `host`, which is a RealHost's fields, as an asynchronous context."""
     import asyncssh
 
     files = {}
@@ -62,28 +68,41 @@ async def _one(host: dict, script: str) -> dict:
         files["client_keys"] = [str(Path(host["key"]).expanduser())]
     if host["known_hosts"]:
         files["known_hosts"] = str(Path(host["known_hosts"]).expanduser())
+    return asyncssh.connect(
+        host["ssh"],
+        port=host["ssh_port"],
+        username=host["user"],
+        connect_timeout=CONNECT_S,
+        login_timeout=CONNECT_S,
+        **files,
+    )
+
+
+def problem(host: dict, error: Exception) -> str:
+    """What `error`, of a connection, means."""
+    import asyncssh
+
     where = f"{host['user']}@{host['ssh']} port {host['ssh_port']}"
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return f"{where} shows a host key that known_hosts does not have ({error})"
+    if isinstance(error, asyncssh.PermissionDenied):
+        return f"{where} does not accept the key"
+    if isinstance(error, TimeoutError):
+        return f"{where} does not answer in time"
+    return f"{where} cannot be reached: {error}"
+
+
+async def _one(host: dict, script: str) -> dict:
+    import asyncssh
+
     try:
-        async with asyncssh.connect(
-            host["ssh"],
-            port=host["ssh_port"],
-            username=host["user"],
-            connect_timeout=CONNECT_S,
-            login_timeout=CONNECT_S,
-            **files,
-        ) as connection:
+        async with connect(host) as connection:
             before = time.time()
             run = connection.run("sh -s", input=script, check=False, errors="replace")
             done = await asyncio.wait_for(run, SCRIPT_S)
             return {"out": str(done.stdout)[:_MOST], "before": before, "after": time.time()}
-    except asyncssh.HostKeyNotVerifiable as error:
-        return {"problem": f"{where} shows a host key that known_hosts does not have ({error})"}
-    except asyncssh.PermissionDenied:
-        return {"problem": f"{where} does not accept the key"}
-    except TimeoutError:
-        return {"problem": f"{where} does not answer in time"}
-    except (OSError, asyncssh.Error, ValueError) as error:
-        return {"problem": f"{where} cannot be reached: {error}"}
+    except (OSError, TimeoutError, asyncssh.Error, ValueError) as error:
+        return {"problem": problem(host, error)}
 
 
 async def _all(question: dict) -> dict:

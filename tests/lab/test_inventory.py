@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""`./homa lab check --inventory`: the file, what is wrong with hosts, and real SSH in namespaces."""
+"""`./homa lab check|run --inventory`: the file, what is wrong with hosts, and real SSH in namespaces."""
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +14,10 @@ import pytest
 from conftest import ROOT, needs_bench, needs_root
 from test_net import wait_until
 
+from lab.cluster import real_hosts
+from lab.cluster.points import points_of
 from lab.errors import LabError, UsageError
-from lab.inventory import hosts, preflight, ssh
+from lab.inventory import hosts, preflight, remote, ssh
 from lab.net import homad
 from lab.net.hosts import Host, Lab, run
 from lab.paths import homa_bench
@@ -228,10 +232,13 @@ def network(tmp_path: Path) -> Iterator[tuple[Path, Lab]]:
 
 
 def _check(lab: Lab, file: Path) -> tuple[int, str]:
-    """The command, run in the first host, which reaches itself and the second."""
-    words = ["ip", "netns", "exec", f"{lab.prefix}a", sys.executable, "-m", "lab", "check"]
+    return _lab(lab, ["check", "--inventory", str(file)])
+
+
+def _lab(lab: Lab, words: list[str]) -> tuple[int, str]:
+    """A command of the lab, run in the first host, which reaches itself and the second."""
     done = subprocess.run(
-        [*words, "--inventory", str(file)],
+        ["ip", "netns", "exec", f"{lab.prefix}a", sys.executable, "-m", "lab", *words],
         capture_output=True,
         text=True,
         check=False,
@@ -258,3 +265,83 @@ def test_check__hosts_over_ssh(network: tuple[Path, Lab]) -> None:
     file.with_name("authorized").write_text("")
     status, said = _check(lab, file)
     assert status == 1 and "does not accept the key" in said and "Traceback" not in said
+
+
+@needs_root
+@needs_bench
+@pytest.mark.parametrize("transport", ["homa", pytest.param("tcp", marks=pytest.mark.long)])
+def test_run__a_figure_on_real_hosts(
+    network: tuple[Path, Lab], tmp_path: Path, transport: str
+) -> None:
+    """Programs run in the hosts of the inventory, and none is left there."""
+    file, lab = network
+    words = ["run", "fig3", "--inventory", str(file), "--link", "1gbit", "--workloads", "w4"]
+    words += ["--transports", transport, "--messages", "200", "--longest", "3"]
+    status, said = _lab(lab, [*words, "--json", str(tmp_path / "r.json")])
+    assert status == 0 and "2 real hosts" in said, said
+    document = json.loads((tmp_path / "r.json").read_text())
+    (point,) = document["points"]
+    assert sum(row["count"] for row in point["rows"]) >= 100, said
+    assert [row["count"] for row in point["rows"]] == [row["sim_count"] for row in point["rows"]]
+    assert point["facts"]["failed"] == 0 and 0 < point["facts"]["busy"] <= 1
+    assert point["facts"]["dilation"] == 1 and "drops" not in point["facts"]
+    left = subprocess.run(["pgrep", "-f", f"{file.parent}/bin/homa-bench"], check=False)
+    assert left.returncode == 1
+
+
+@needs_root
+@needs_bench
+def test_run__hosts_that_are_not_ready(network: tuple[Path, Lab]) -> None:
+    file, lab = network
+    file.write_text(file.read_text().replace("priorities = 8", "priorities = 8\nmtu = 9000"))
+    status, said = _lab(lab, ["run", "fig3", "--inventory", str(file)])
+    assert status == 1 and "eth0 has MTU 1500; the inventory says 9000." in said, said
+    assert "(and 1 more; ./homa lab check)" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fig3", "--hosts", "4"], "leave out --hosts and --dilate"),
+        (["fig3", "--dilate", "10"], "leave out --hosts and --dilate"),
+        (["incast"], "--inventory is an option of fig3, fig5, fig6 alone"),
+        (["fig3", "--transports", "tcp-bbr", "--quick"], "nothing is set up on real hosts"),
+    ],
+)
+def test_run__wrong(cli, tmp_path: Path, words: list[str], said: str) -> None:
+    file = tmp_path / "hosts.toml"
+    file.write_text(TEXT)
+    status, out, err = cli("run", *words, "--inventory", str(file))
+    assert status == 2 and said in out + err
+
+
+def test_levels__only_those_that_the_switch_has(tmp_path: Path) -> None:
+    inventory = _load(tmp_path, TEXT.replace("priorities = 8", "priorities = 2"))
+    found = real_hosts.fitting(inventory, points_of("fig5", ("w5",), ("homa",)))
+    assert [point.levels for point in found] == [1, 2, 2]
+
+
+def test_remote__words_end_with_their_shell() -> None:
+    """The program has its words, its output is the shell's, and it ends when the input does."""
+    echo = subprocess.run(
+        ["sh", "-c", remote.SCRIPT, "sh", "printf", "%s|", "a b", "$c"],
+        stdin=subprocess.PIPE, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert echo.stdout == "a b|$c|" and echo.returncode == 0
+    words = ["sh", "-c", remote.SCRIPT, "sh", "sleep", "1000"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+        assert process.stdin
+        process.stdin.close()
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
+
+
+def test_remote__the_file_is_ours(tmp_path: Path) -> None:
+    (host, _) = _load(tmp_path, TEXT).hosts
+    words = remote.Reached(host).command(["homa-bench", "--json", "/tmp/x.json", "--quiet"])
+    question = json.loads(words[-1])
+    assert question["output"] == "/tmp/x.json" and question["argv"][1:] == [
+        "--json",
+        "-",
+        "--quiet",
+    ]
+    assert question["host"]["ssh"] == host.ssh
