@@ -72,6 +72,7 @@ enum bench_loop {
  * @warmup: time before the measured window.
  * @duration: length of the measured window.
  * @drain: most time that RPCs in flight get to finish after the window.
+ * @any_source: clients of TCP do not bind to the address of @bind.
  * @stay: a node that is done leaves when no message has come for this time, within @drain.
  * @timeout: age at which an RPC has failed.
  * @give_up: time without a success after which failures end the run.
@@ -96,6 +97,7 @@ struct bench_config {
 	const char *json;
 	const char *denominators;
 	bool quiet;
+	bool any_source;
 	bool histograms;
 
 	const char *bind;

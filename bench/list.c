@@ -143,6 +143,8 @@ void bench_help(void)
 "  --drain S           wait at the end for RPCs in flight, at most (5)\n"
 "  --stay S            a node that is done serves others until it is asked nothing for\n"
 "                      S seconds, within --drain (0.5)\n"
+"  --any-source        TCP: requests come from whichever address leads to the peer, not from\n"
+"                      --bind's; programs under homa-run --tcp need it (homa-run(1))\n"
 "  --connect-timeout S wait for the peers to answer, at most (5)\n"
 "  --give-up S         end when only failures happened for S seconds (5)\n"
 "\n"

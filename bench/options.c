@@ -185,6 +185,7 @@ enum {
 	OPT_CONNECT_TIMEOUT,
 	OPT_MAX_OUTSTANDING,
 	OPT_QUIET,
+	OPT_ANY_SOURCE,
 	OPT_HELP,
 	OPT_VERSION,
 	OPT_WORKLOAD,
@@ -240,6 +241,7 @@ static const struct option long_options[] = {
 	{ "connect-timeout", required_argument, NULL, OPT_CONNECT_TIMEOUT },
 	{ "max-outstanding", required_argument, NULL, OPT_MAX_OUTSTANDING },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
+	{ "any-source", no_argument, NULL, OPT_ANY_SOURCE },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ "workload", required_argument, NULL, OPT_WORKLOAD },
@@ -448,6 +450,9 @@ static int other_option(struct bench_config *config, int option, const char *arg
 		return 0;
 	case OPT_QUIET:
 		config->quiet = true;
+		return 0;
+	case OPT_ANY_SOURCE:
+		config->any_source = true;
 		return 0;
 	case OPT_NO_HISTOGRAMS:
 		config->histograms = false;

@@ -200,14 +200,15 @@ int tcp_setup_accept(int listen_fd, int *spare_fd, bool *refuse)
 	return -EMFILE;
 }
 
-/* Binds a client to the address that --bind names, if any. */
+/* Binds a client to the address that --bind names, if any. A socket that has an address and no port
+ * stays the kernel's under homa-run --tcp. */
 static int bind_local(const struct bench_config *config, int fd)
 {
 	struct sockaddr_storage addr;
 	uint32_t addrlen;
 	int one = 1;
 
-	if (!config->bind || bench_is_unix(config))
+	if (!config->bind || config->any_source || bench_is_unix(config))
 		return 0;
 	if (bench_resolve(config->bind, &addr, &addrlen))
 		return -EINVAL;

@@ -121,6 +121,8 @@ def options(setup: Setup, point: Point, rate: int) -> list[str]:
     options += ["--mtu", str(setup.mtu), "--timeout", str(TIMEOUT_S), "--quiet"]
     if point.spoken == "tcp":
         options += ["--connections", str(STREAMS)]
+    if point.by_homad:
+        options += ["--any-source"]
     # Links are so slow that waking up costs nothing, but polling costs the processors.
     if point.transport == "homa" and not setup.real:
         options += ["--spin-us", "1"]
