@@ -221,14 +221,16 @@ static void homa__a_server_remembers_all_short_requests_of_a_run(void **state)
 	cfg.transport = &sim_homa;
 	strcpy(cfg.preset, "linux");
 	assert_int_equal(sim_homa.defaults(&cfg), 0);
-	cfg.host_mbps = 100000;
+	cfg.topology = SIM_ONE_SWITCH;
+	cfg.hosts = 6;
 	cfg.closed = 40;
 	cfg.servers = 1;
-	cfg.measure_ps = 12 * SIM_MS;
+	cfg.measure_ps = 100 * SIM_MS;
+	/* 1,024 blocks of 128 requests were too few for so many. */
+	cfg.max_messages = 160000;
 	strcpy(cfg.workload, "fixed:100");
 	sim = run(&cfg);
-	/* 1,024 blocks of 128 requests were too few. */
-	assert_true(seen.requests > 160000);
+	assert_int_equal(seen.requests, cfg.max_messages);
 	assert_int_equal(sim->counts.msgs_failed, 0);
 	traffic_end(sim);
 }
