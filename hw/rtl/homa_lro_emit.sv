@@ -133,7 +133,8 @@ module homa_lro_emit
   wire [13:0] mark_pos = {6'd0, at} + 14'(COMMON_DOFF_AT);
   wire finishes = ends && last_piece;
 
-  step_t step;
+  logic q_valid, a_valid, b_valid;
+  step_t step, q, a;
   always_comb begin
     step.begins = number == 1 && row == 0;
     {step.turn, step.then_.late} = held - from;
@@ -162,7 +163,9 @@ module homa_lro_emit
   assign n_page = page;
   assign give = run && (ends || &beat);
   assign give_page = page;
-  assign u_ready = state == IDLE;
+  // A unit of one beat leaves a gap behind it, so that its hash is taken before the next one's comes.
+  wire gap = q_valid && q.begins;
+  assign u_ready = state == IDLE && !gap;
   assign p_slot = state == IDLE ? u_slot : slot;
   assign p_number = state == IDLE ? '0 : number[PIECE_BITS-1:0];
   assign done_slot = slot;
@@ -181,7 +184,7 @@ module homa_lro_emit
       done <= 0;
       if (list_room) l_valid <= begin_piece;
       case (state)
-        IDLE: if (u_valid) state <= u_pieces > 1 ? FETCH : RUN;
+        IDLE: if (u_valid && !gap) state <= u_pieces > 1 ? FETCH : RUN;
         FETCH: if (begin_piece) state <= RUN;
         RUN:
           if (adv && ends) begin
@@ -249,8 +252,6 @@ module homa_lro_emit
 
   // ---- the beat: read, turned, joined ----
 
-  logic q_valid, a_valid, b_valid;
-  step_t q, a;
   join_t b;
   homa_lro_about_t a_about, b_about;
   logic [31:0] b_hash;
@@ -296,7 +297,8 @@ module homa_lro_emit
     if (adv && a_valid) begin
       b <= a.then_;
       b_data <= turned;
-      // Between the first beats of two units is a cycle without one, so r_hash is still this one's.
+      // Between the first beats of two units there is another beat or a gap, so r_hash is still this
+      // one's, for however long this beat had to wait.
       if (a.begins) begin
         b_about <= a_about;
         b_hash <= r_hash;
