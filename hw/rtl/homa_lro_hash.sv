@@ -18,7 +18,7 @@ module homa_lro_hash
     input homa_lro_hashed_t info,  // of the frame; the id's lowest bit does not matter
     /* verilator lint_on UNUSEDSIGNAL */
     input logic has_rpc,           // it has an RPC
-    output logic [31:0] q_hash     // in the third cycle after that with step 3, and not longer
+    output logic [31:0] q_hash     // in the third cycle after that with step 3, late, not longer
 );
   localparam int WIDE = 8;         // bytes of a step
   localparam int TAIL = 4;         // bytes that are left for the last one
@@ -33,30 +33,32 @@ module homa_lro_hash
   wire v4 = something && !rpc && info.v4;
   wire v6 = something && !rpc && !info.v4;
 
-  logic [8*WIDE-1:0] word;
+  logic [8*WIDE-1:0] chosen, word;        // word: a cycle later
   always_comb begin
-    word = 0;
-    if (step == 0 && (rpc || v6)) word ^= src[127:64];
-    if ((step == 0 && rpc) || (step == 2 && v6)) word ^= dst[127:64];
-    if (step == 0 && v4) word ^= {src[31:0], dst[31:0]};
-    if (step == 1 && (rpc || v6)) word ^= src[63:0];
-    if ((step == 1 && rpc) || (step == 3 && v6)) word ^= dst[63:0];
-    if (step == 1 && v4) word ^= {ports, 32'd0};
-    if (step == 2 && rpc) word ^= {1'b0, id};
+    chosen = 0;
+    if (step == 0 && (rpc || v6)) chosen ^= src[127:64];
+    if ((step == 0 && rpc) || (step == 2 && v6)) chosen ^= dst[127:64];
+    if (step == 0 && v4) chosen ^= {src[31:0], dst[31:0]};
+    if (step == 1 && (rpc || v6)) chosen ^= src[63:0];
+    if ((step == 1 && rpc) || (step == 3 && v6)) chosen ^= dst[63:0];
+    if (step == 1 && v4) chosen ^= {ports, 32'd0};
+    if (step == 2 && rpc) chosen ^= {1'b0, id};
   end
 
-  logic [8*TAIL-1:0] tail;
+  logic [8*TAIL-1:0] chosen_tail, tail;
   always_comb begin
-    tail = 0;
-    if (step == 3 && rpc) tail = {info.ports[31:16] ^ info.ports[15:0], 16'd0};
-    if (step == 3 && v6) tail = ports;
+    chosen_tail = 0;
+    if (step == 3 && rpc) chosen_tail = {info.ports[31:16] ^ info.ports[15:0], 16'd0};
+    if (step == 3 && v6) chosen_tail = ports;
   end
 
-  // ---- the tables: their outputs are late in the cycle ----
+  // ---- the tables ----
 
+  // To choose what is looked up takes most of a cycle, and so does the output of a block RAM. So
+  // both go into registers, and the sum of what the tables say does not.
   logic [31:0] part[WIDE+TAIL];
-  logic [31:0] sum;
-  logic [1:0] found_step, part_step;
+  logic [31:0] so_far;                    // the sum of the steps before
+  logic [1:0] word_step, found_step, part_step;
 
   for (genvar n = 0; n < WIDE; n++) begin : piece
     (* ram_style = "block" *) logic [31:0] products[1024];
@@ -67,7 +69,7 @@ module homa_lro_hash
           products[256*k+i] = hash_product(KEY, 8'(i), 8 * (WIDE * k + n));
     end
     always_ff @(posedge clk) begin
-      found <= products[{step, word[8*WIDE-1-8*n-:8]}];
+      found <= products[{word_step, word[8*WIDE-1-8*n-:8]}];
       part[n] <= found;
     end
   end
@@ -83,13 +85,16 @@ module homa_lro_hash
   end
 
   always_comb begin
-    sum = part_step == 0 ? 32'd0 : q_hash;
-    for (int n = 0; n < WIDE + TAIL; n++) sum ^= part[n];
+    q_hash = part_step == 0 ? 32'd0 : so_far;
+    for (int n = 0; n < WIDE + TAIL; n++) q_hash ^= part[n];
   end
 
   always_ff @(posedge clk) begin
-    found_step <= step;
+    word <= chosen;
+    tail <= chosen_tail;
+    word_step <= step;
+    found_step <= word_step;
     part_step <= found_step;
-    q_hash <= sum;
+    so_far <= q_hash;
   end
 endmodule
