@@ -87,17 +87,18 @@ module homa_classify
   // ---- what the frames are whose beats are behind the parser ----
 
   // These are six beats at most. What belongs to the next beat with meta is read in each cycle until
-  // that beat leaves. It was written five cycles before the beat is offered at least, so what the
-  // memory says of a place that is written in the same cycle does not matter.
+  // that beat leaves. It was written five cycles before the beat is offered at least, so what it says
+  // of a place in the cycle in which that is written is never shown.
   localparam int PLACE_BITS = 3;
-  (* ram_style = "block", no_rw_check *) homa_meta_t metas[1 << PLACE_BITS];
   logic [PLACE_BITS-1:0] meta_in, meta_out, meta_after;  // meta_after: meta_out + 1
   wire enters = ready && valid && meta_valid;
   wire leaves = m_valid && m_ready && m_meta_valid;
 
+  homa_memory #(.BITS($bits(homa_meta_t)), .AT_BITS(PLACE_BITS), .STYLE("block")) metas (
+      .clk, .write(enters), .write_at(meta_in), .write_data(meta), .read(1'b1),
+      .read_at(leaves ? meta_after : meta_out), .q(m_meta));
+
   always_ff @(posedge clk) begin
-    if (enters) metas[meta_in] <= meta;
-    m_meta <= metas[leaves ? meta_after : meta_out];
     if (rst) begin
       meta_in <= 0;
       meta_out <= 0;

