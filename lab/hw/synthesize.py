@@ -21,8 +21,12 @@ from lab.hw.blocks import Block
 from lab.paths import BUILD
 
 SECONDS = 3600
-# Look-up tables that a memory in look-up tables takes.
-MEMORIES = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2}
+# Look-up tables that a memory in look-up tables takes: one for each 64 words of a bit and port.
+MEMORIES = {
+    **{"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM64X8SW": 8, "RAM32X16DR8": 8},
+    **{"RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4, "RAM256X1D": 8},
+    **{"RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "RAM512X1S": 8},
+}
 SHIFTS = ("SRL16E", "SRLC32E")
 _CLOCK = re.compile(r"Max frequency for clock +'[^']*': ([\d.]+) MHz")
 # What nextpnr says when the device has too few of something.
@@ -82,7 +86,11 @@ def area(block: Block, width: int) -> tuple[int, int, float]:
 
 
 def cost(cells: Mapping[str, int]) -> tuple[int, int, float]:
-    """(look-up tables, flip-flops, block RAMs) of so many cells of each type."""
+    """(look-up tables, flip-flops, block RAMs) of so many cells of each type. LabError if one is a
+    memory of which it is not known what it takes."""
+    unknown = [n for n in cells if re.match(r"RAM(?!B)", n) and n not in MEMORIES]
+    if unknown:
+        raise LabError(f"nobody knows how many look-up tables a {unknown[0]} takes")
     luts = sum(n for name, n in cells.items() if re.fullmatch(r"LUT[1-6]", name))
     luts += sum(n * cells.get(name, 0) for name, n in MEMORIES.items())
     luts += sum(cells.get(name, 0) for name in SHIFTS)

@@ -86,6 +86,22 @@ def test_report__help_has_the_card(capsys: pytest.CaptureFixture[str]) -> None:
     assert "too large for the ECP5" in " ".join(said.split())
 
 
+@pytest.mark.parametrize(
+    ("cell", "luts"), [("RAM64M8", 8), ("RAM64X1D", 2), ("RAM128X1D", 4), ("RAM256X1D", 8)]
+)
+def test_cost__memories_in_look_up_tables(cell: str, luts: int) -> None:
+    assert synthesize.cost({"LUT6": 5, cell: 3, "FDRE": 2}) == (5 + 3 * luts, 2, 0)
+
+
+def test_cost__block_rams_take_no_look_up_tables() -> None:
+    assert synthesize.cost({"RAMB18E2": 1, "RAMB36E2": 2}) == (0, 0, 2.5)
+
+
+def test_cost__of_an_unknown_memory_is_not_nothing() -> None:
+    with pytest.raises(LabError, match="RAM1024X1D"):
+        synthesize.cost({"LUT6": 5, "RAM1024X1D": 1})
+
+
 def test_tree__each_instance_has_what_is_inside() -> None:
     """Names that begin alike are not inside of each other; a memory in look-up tables counts."""
     modules = {
