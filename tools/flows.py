@@ -119,6 +119,7 @@ def _details(flow: Json) -> Iterator[str]:
     if "cwnd" not in flow:
         return
     yield from _options(flow)
+    yield from _rule(flow)
     yield from _windows(flow)
     yield from _counts(flow)
     for word, name in (("lastsnd", "sent_ns"), ("lastrcv", "received_ns"), ("lastack", "heard_ns")):
@@ -132,6 +133,18 @@ def _options(flow: Json) -> Iterator[str]:
     if flow["repair"] != "open":
         yield str(flow["repair"])
     yield f"wscale:{flow['snd_wscale']},{flow['rcv_wscale']}"
+
+
+def _rule(flow: Json) -> Iterator[str]:
+    """The `[[tcp_rule]]` that decides, by its place in homad's configuration, and what it limits."""
+    if "rule" in flow:
+        yield f"rule:{flow['rule']}"
+    if flow.get("dscp"):
+        yield f"dscp:{flow['dscp']}"
+    for way in ("send", "receive"):
+        if f"{way}_limit" in flow:
+            waits = ",waits" if way in flow["limited"] else ""
+            yield f"{way}-limit:{number(8 * flow[f'{way}_limit'])}bit/s{waits}"
 
 
 def _windows(flow: Json) -> Iterator[str]:

@@ -6,6 +6,7 @@ seen pass, which is never shorter than homad's."""
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ from contextlib import ExitStack, closing, contextmanager
 import pytest
 from homad import Host, Process, needs_homad, needs_root, two_hosts
 from netns import eventually
+from ops_tools import tool
 from streamtool import (
     ABORT,
     ACCEPTED,
@@ -63,6 +65,12 @@ receive = "4 Mbit/s"
 connect = [6020, 6020]
 listen = [6020, 6020]
 receive = "4 Mbit/s"
+[[tcp_rule]]
+connect = [5014, 5014]
+send = "64 kbit/s"
+[[tcp_rule]]
+connect = [5015, 5015]
+receive = "64 kbit/s"
 [[tcp_rule]]
 connect = [5002, 5010]
 listen = [6000, 6010]
@@ -480,6 +488,50 @@ def test_treatment__dscp_and_congestion_control_of_the_rule(hosts: tuple[Host, H
                 seen[5002][0][1] == 0xC2 and seen[5000][0][1] == 0x02
             )  # SYN, with and without ECE and CWR
             assert seen[5002][-1][0] & 3 == 2  # ECT(0)
+
+
+# ---- what homa ss tells ----
+
+
+def flow_to(host: Host, port: int) -> dict:
+    """The connection of `host`'s homad to that port."""
+    found = json.loads(tool(host.homad, "ss", "--tcp", "--json").stdout)["tcp"]
+    (one,) = [flow for flow in found if flow.get("peer_port") == port]
+    return one
+
+
+def test_ss__rule_limit_and_who_waits(hosts: tuple[Host, Host]) -> None:
+    """What fits into the buffer takes 8 s at this rate, which is longer than looking."""
+    with running(hosts[1], SINK.replace("5000", "5014")), attached(hosts[0]) as streams:
+        stream = connecting(streams, hosts[1], 5014)[0][0]
+        quiet = flow_to(hosts[0], 5014)
+        assert (quiet["rule"], quiet["dscp"], quiet["limited"]) == (6, 0, [])
+        assert quiet["send_limit"] == 8000 and "receive_limit" not in quiet
+
+        def waits() -> bool:
+            stream.write(bytes(BUFFER))
+            streams.wait(0.002)
+            return flow_to(hosts[0], 5014)["limited"] == ["send"]
+
+        eventually(waits, 60)
+        said = tool(hosts[0].homad, "ss", "-td").stdout.split()
+        assert "rule:6" in said
+        assert {"send-limit:64.0kbit/s", "send-limit:64.0kbit/s,waits"} & set(said), said
+
+
+def test_ss__window_that_waits(hosts: tuple[Host, Host]) -> None:
+    """A program reads all that comes, which is far more at first than its rule allows."""
+    with running(hosts[1], SOURCE.replace("5001", "5015")), attached(hosts[0]) as streams:
+        stream = connecting(streams, hosts[1], 5015)[0][0]
+
+        def waits() -> bool:
+            stream.take()
+            streams.wait(0.002)
+            flow = flow_to(hosts[0], 5015)
+            assert (flow["rule"], flow["receive_limit"], "send_limit" in flow) == (7, 8000, False)
+            return flow["limited"] == ["receive"]
+
+        eventually(waits, 60)
 
 
 # ---- reload ----

@@ -203,6 +203,7 @@ void homad_limit_join(struct homad_stream *stream,
 	 * any more. */
 	stream->sent_to = sent ? sent - 1 : 0;
 	stream->dscp = rule ? rule->dscp : 0;
+	stream->rule = rule ? policy->part[part].number : 0;
 	stream->limit = rule ? policy->part[part].limit : NULL;
 	if (!stream->limit || counted)
 		return;

@@ -88,12 +88,14 @@ struct homad_limit {
  * struct homad_policy - the rules that apply to an attachment, in their order
  * @num: This many entries of @part are set.
  * @rule: The rule as the administrator configured it.
+ * @number: The rule's place in the configuration, from 1 on.
  * @limit: The limit that the rule sets; NULL if it sets none.
  */
 struct homad_policy {
 	u32 num;
 	struct {
 		struct homad_tcp_rule rule;
+		u8 number;
 		struct homad_limit *limit;
 	} part[HOMAD_MAX_TCP_RULES];
 };

@@ -110,6 +110,8 @@ struct homad_stream {
 	bool rx_held;
 	/* The DSCP in the IP headers of its packets. */
 	u8 dscp;
+	/* The number of the rule that decides about it, from 1 on; 0 if none does. */
+	u8 rule;
 	/* The number of further holders that have the stream beside its home: aliases,
 	 * tickets, and the listener of a stream that is parked. */
 	u32 holds;

@@ -8,6 +8,7 @@
 #include "fast.h"
 #include "flows.h"
 #include "homad_tcp.h"
+#include "stream_limits.h"
 #include "streams.h"
 #include "tcp_listener.h"
 #include "tcp_steer.h"
@@ -50,6 +51,20 @@ static u32 unread(const struct homad_stream *stream, u32 readable)
 	return taken <= readable ? readable - taken : readable;
 }
 
+/* What its rule says, and whether that is what it waits for. */
+static void look_at_limit(struct homad_flow *flow,
+			  const struct homad_stream *stream)
+{
+	flow->rule = stream->rule;
+	flow->dscp = stream->dscp;
+	if (!stream->limit)
+		return;
+	flow->send_limit = stream->limit->send.rate;
+	flow->receive_limit = stream->limit->receive.rate;
+	flow->send_waits = stream->tx_end != stream->tx_last;
+	flow->receive_waits = stream->rx_held;
+}
+
 static void look_at_stream(struct homad_flow *flow, const struct tas_conn *conn)
 {
 	const struct homad_stream *stream = conn->host;
@@ -64,6 +79,7 @@ static void look_at_stream(struct homad_flow *flow, const struct tas_conn *conn)
 	flow->unread =
 		stream->home ? unread(stream, flow->look.info.readable) : 0;
 	flow->tx_size = 1u << stream->tx_shift;
+	look_at_limit(flow, stream);
 }
 
 /* Describes a listener, or names the owner of a connection that nobody has accepted yet. */

@@ -24,6 +24,15 @@
  * @acked: The number of bytes that the peer has acknowledged since the connection began.
  * @received: The number of bytes that have arrived in order since the connection began.
  * @tx_size: The number of bytes for which the send buffer has memory.
+ * @rule: The number of the [[tcp_rule]] that decides about the connection, from 1 on; 0 if none
+ *	does, and before accept().
+ * @dscp: The DSCP of its packets.
+ * @send_limit: The bytes that may be sent in a second under that rule, which other connections may
+ *	share; 0 if there is no limit.
+ * @receive_limit: The same for bytes received.
+ * @send_waits: Bytes that the application has written wait for @send_limit.
+ * @receive_waits: The window stays closed for bytes that the application has taken, because of
+ *	@receive_limit.
  * @ready: The number of connections of a listener that wait for accept().
  * @backlog: The most connections of a listener that may wait for accept().
  * @half: The number of connections of a listener that are not open yet.
@@ -38,6 +47,9 @@ struct homad_flow {
 	u32 unread;
 	u64 acked, received;
 	u32 tx_size;
+	u8 rule, dscp;
+	bool send_waits, receive_waits;
+	u64 send_limit, receive_limit;
 	u32 ready, backlog, half;
 };
 

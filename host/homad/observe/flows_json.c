@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * A flow as JSON. Times are ns, sizes bytes; what is not known, such as the round trip of
- * a connection that has measured none, is left out.
+ * A flow as JSON. Times are ns, sizes bytes, limits bytes a second; what is not known, such as the
+ * round trip of a connection that has measured none, is left out.
  */
 #include "flows.h"
 #include "monitor.h"
@@ -161,6 +161,24 @@ static void put_counts(cJSON *json, const struct homad_flow *flow)
 	cJSON_AddNumberToObject(json, "error", -info->error);
 }
 
+static void put_rule(cJSON *json, const struct homad_flow *flow)
+{
+	cJSON *waits;
+
+	if (flow->rule)
+		cJSON_AddNumberToObject(json, "rule", flow->rule);
+	cJSON_AddNumberToObject(json, "dscp", flow->dscp);
+	if (flow->send_limit)
+		homad_json_u64(json, "send_limit", flow->send_limit);
+	if (flow->receive_limit)
+		homad_json_u64(json, "receive_limit", flow->receive_limit);
+	waits = cJSON_AddArrayToObject(json, "limited");
+	if (flow->send_waits)
+		cJSON_AddItemToArray(waits, cJSON_CreateString("send"));
+	if (flow->receive_waits)
+		cJSON_AddItemToArray(waits, cJSON_CreateString("receive"));
+}
+
 cJSON *homad_flow_json(const struct homad_flow *flow)
 {
 	const struct tas_look *look = &flow->look;
@@ -186,6 +204,7 @@ cJSON *homad_flow_json(const struct homad_flow *flow)
 		put_options(json, &look->info);
 		put_sending(json, &look->info);
 		put_counts(json, flow);
+		put_rule(json, flow);
 	}
 	return json;
 }

@@ -71,6 +71,7 @@ struct homad_policy *homad_policy_new(struct homad *d,
 			}
 		}
 		policy->part[policy->num].rule = *rule;
+		policy->part[policy->num].number = (u8)(i + 1);
 		policy->part[policy->num++].limit = limit;
 	}
 	return policy;
