@@ -264,7 +264,8 @@ static inline bool tas_asks_ecn(const struct tas_engine *engine,
 				const struct tas_conn *conn)
 {
 	return engine->params.ecn == 1 ||
-	       (engine->params.ecn && conn->control == TAS_DCTCP);
+	       (engine->params.ecn &&
+		(conn->control == TAS_DCTCP || conn->control == TAS_RATE_DCTCP));
 }
 
 /* Remembers the timestamp of @seg if that is to be echoed (RFC 7323, 4.3). */

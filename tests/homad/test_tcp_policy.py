@@ -77,6 +77,16 @@ listen = [6000, 6010]
 congestion = "dctcp"
 dscp = 46
 connections = 4
+[[tcp_rule]]
+connect = [5011, 5011]
+congestion = "constant"
+rate = "50 Mbit/s"
+[[tcp_rule]]
+connect = [5012, 5012]
+congestion = "timely"
+[[tcp_rule]]
+connect = [5013, 5013]
+congestion = "dctcp-rate"
 """
 # Sends without end to whoever connects.
 SOURCE = """
@@ -488,6 +498,24 @@ def test_treatment__dscp_and_congestion_control_of_the_rule(hosts: tuple[Host, H
                 seen[5002][0][1] == 0xC2 and seen[5000][0][1] == 0x02
             )  # SYN, with and without ECE and CWR
             assert seen[5002][-1][0] & 3 == 2  # ECT(0)
+
+
+@pytest.mark.parametrize(
+    ("port", "control", "ecn"),
+    [(5011, "constant", False), (5012, "timely", False), (5013, "dctcp-rate", True)],
+)
+def test_treatment__control_by_rate(
+    hosts: tuple[Host, Host], port: int, control: str, ecn: bool
+) -> None:
+    """`homa ss` tells which one it is; DCTCP by rate asks for ECN, as by window."""
+    with inside(hosts[1]):
+        server = socket.create_server((hosts[1].v4, port))
+    with closing(server), attached(hosts[0]) as streams:
+        stream = connecting(streams, hosts[1], port)[0][0]
+        stream.write(bytes(BUFFER))
+        flow = flow_to(hosts[0], port)
+        assert (flow["congestion"], "ecn" in flow["options"]) == (control, ecn)
+        eventually(lambda: flow_to(hosts[0], port)["bytes_acked"] > 0)
 
 
 # ---- what homa ss tells ----

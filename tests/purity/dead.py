@@ -28,7 +28,6 @@ FOR_TESTS = {
     "nic_memory_configure": "the network without sockets of the tests",
     "nic_memory_create": "the network without sockets of the tests",
     "nic_memory_destroy": "the network without sockets of the tests",
-    "tas_set_rate": "a connection's own rate; homad has the setting rate_kbps only",
 }
 SHIPPED = ("engine", "nic", "common", "host", "sim", "lib", "bench")
 # Called from outside of the tree: by the loader, the kernel's macros, or programs.

@@ -144,13 +144,21 @@ static void config__tcp_rules_say_how_much(void **state)
 	const struct homad_tcp_rule *rule = config.tcp_rules;
 
 	(void)state;
-	assert_int_equal(load("[[tcp_rule]]\nuser = 7\nconnect = [22, 22]\ndeny = true\n"
-			      "[[tcp_rule]]\nlisten = [1, 9]\nsend = \"1.5 Gbit/s\"\n"
-			      "receive = \"64 kbit/s\"\nconnections = 12\nlimits = \"rule\"\n"
-			      "congestion = \"cubic\"\ndscp = 46\n"
-			      "[[tcp_rule]]\nsend = 8000000\n"),
-			 0);
-	assert_int_equal(config.num_tcp_rules, 3);
+	assert_int_equal(
+		load("[[tcp_rule]]\nuser = 7\nconnect = [22, 22]\ndeny = true\n"
+		     "[[tcp_rule]]\nlisten = [1, 9]\nsend = \"1.5 Gbit/s\"\n"
+		     "receive = \"64 kbit/s\"\nconnections = 12\nlimits = \"rule\"\n"
+		     "congestion = \"cubic\"\ndscp = 46\n"
+		     "[[tcp_rule]]\nsend = 8000000\n"
+		     "[[tcp_rule]]\ncongestion = \"dctcp-rate\"\n"
+		     "[[tcp_rule]]\ncongestion = \"timely\"\n"
+		     "[[tcp_rule]]\ncongestion = \"constant\"\nrate = \"8 Mbit/s\"\n"),
+		0);
+	assert_int_equal(config.num_tcp_rules, 6);
+	assert_int_equal(rule[3].congestion, 3);
+	assert_int_equal(rule[4].congestion, 4);
+	assert_int_equal(rule[5].congestion, HOMAD_TCP_CONSTANT);
+	assert_int_equal(rule[5].rate, 1000000);
 	assert_true(rule[0].deny && !rule[0].send && !rule[0].connections);
 	assert_int_equal(rule[0].congestion, -1);
 	assert_int_equal(rule[1].send, 187500000);
@@ -272,7 +280,11 @@ static const struct {
 	{ "[[tcp_rule]]\nlimits = \"all\"", 2,
 	  "\"rule\", for all of them together" },
 	{ "[[tcp_rule]]\ncongestion = \"reno\"", 2,
-	  "\"newreno\", \"dctcp\" or \"cubic\"" },
+	  "\"dctcp-rate\", \"timely\" or \"constant\"" },
+	{ "[[tcp_rule]]\ncongestion = \"constant\"", 1, "must say the rate" },
+	{ "[[tcp_rule]]\nrate = \"1 Mbit/s\"", 1, "a limit, which other" },
+	{ "[[tcp_rule]]\ncongestion = \"constant\"\nrate = \"99 kbit/s\"", 3,
+	  "tcp_rule.rate must be at least 100 kbit/s" },
 	{ "[[tcp_rule]]\ndscp = 64", 2, "from 0 to 63" },
 	{ "[[tcp_rule]]\nsned = 1", 2, "did you mean tcp_rule.send?" },
 	{ "[tcp]\nshare = 100", 2, "from 1 to 99" },

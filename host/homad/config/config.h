@@ -36,6 +36,10 @@ struct homad_who {
 	u32 id;
 };
 
+/* The congestion control of a rule that sends at the rule's rate; the others are counted as in
+ * homad_config.tcp_cc. */
+#define HOMAD_TCP_CONSTANT 5
+
 /**
  * struct homad_tcp_rule - whose TCP homad takes, and how much of it
  * The first rule that is for the user, the port and the address decides.
@@ -50,7 +54,8 @@ struct homad_who {
  * @prefix: The number of bits of @ip that count.
  * @dscp: The DSCP in the IP headers of packets that are sent.
  * @congestion: The congestion control, counted as in homad_config.tcp_cc, which holds if this
- *	is negative.
+ *	is negative; or HOMAD_TCP_CONSTANT.
+ * @rate: With HOMAD_TCP_CONSTANT: the bytes of payload that each connection sends in a second.
  * @connections: The most connections that may be open at once; 0 sets no limit.
  * @send: The most bytes that are sent in a second; 0 sets no limit.
  * @receive: The most bytes that are received in a second; 0 sets no limit.
@@ -66,7 +71,7 @@ struct homad_tcp_rule {
 	u8 dscp;
 	s8 congestion;
 	u32 connections;
-	u64 send, receive;
+	u64 send, receive, rate;
 };
 
 /**

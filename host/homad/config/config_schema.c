@@ -164,7 +164,9 @@ const char *const homad_tcp_rule_keys[][2] = {
 	{ "tcp_rule.limits",
 	  "whether send, receive and connections are of each \"user\" or of the \"rule\", all users together (\"user\")" },
 	{ "tcp_rule.congestion",
-	  "\"newreno\", \"dctcp\" or \"cubic\" instead of what tcp.congestion says" },
+	  "\"newreno\", \"dctcp\", \"cubic\", \"dctcp-rate\" or \"timely\" instead of what tcp.congestion says; \"constant\": at rate, whatever is lost" },
+	{ "tcp_rule.rate",
+	  "with congestion = \"constant\": bytes of payload that each connection sends, such as \"100 Mbit/s\"" },
 	{ "tcp_rule.dscp", "DSCP of their packets, 0 to 63 (0)" },
 };
 const u32 homad_num_tcp_rule_keys = HOMA_ARRAY_SIZE(homad_tcp_rule_keys);

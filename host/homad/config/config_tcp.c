@@ -13,6 +13,8 @@
 #define LEAST_RATE 64000ull
 #define MOST_RATE 100000000000ull
 #define MOST_CONNECTIONS 1048576
+/* The lowest rate of congestion = "constant", bytes/s. */
+#define LEAST_CONSTANT 12500u
 
 static void set_ports(struct homad_loader *l,
 		      const struct homad_toml_item *item, u16 ports[2])
@@ -102,10 +104,12 @@ static bool parse_rate(const struct homad_toml_item *item, u64 *rate)
 static void set_rate(struct homad_loader *l, const struct homad_toml_item *item,
 		     u64 *rate)
 {
-	if (!parse_rate(item, rate))
-		homad_complain(l, item->line,
-			       "%s must be a rate such as \"100 Mbit/s\", with bit/s, kbit/s, Mbit/s or Gbit/s, from 64 kbit/s to 100 Gbit/s",
-			       item->key);
+	if (parse_rate(item, rate))
+		return;
+	*rate = 0;
+	homad_complain(l, item->line,
+		       "%s must be a rate such as \"100 Mbit/s\", with bit/s, kbit/s, Mbit/s or Gbit/s, from 64 kbit/s to 100 Gbit/s",
+		       item->key);
 }
 
 static bool number_within(const struct homad_toml_item *item, s64 least, s64 most)
@@ -129,8 +133,11 @@ static bool word_of(const struct homad_toml_item *item,
 static bool treatment(struct homad_loader *l, const struct homad_toml_item *item,
 		      const char *name, struct homad_tcp_rule *rule)
 {
-	static const char *const controls[] = { "newreno", "dctcp", "cubic",
-						NULL };
+	static const char *const controls[] = {
+		"newreno",    "dctcp",	"cubic",
+		"dctcp-rate", "timely", [HOMAD_TCP_CONSTANT] = "constant",
+		NULL
+	};
 	static const char *const sums[] = { "user", "rule", NULL };
 	const char *wrong = NULL;
 	u32 word = 0;
@@ -153,8 +160,12 @@ static bool treatment(struct homad_loader *l, const struct homad_toml_item *item
 		rule->together = word == 1;
 	} else if (!strcmp(name, ".congestion")) {
 		if (!word_of(item, controls, &word))
-			wrong = "\"newreno\", \"dctcp\" or \"cubic\"";
+			wrong = "\"newreno\", \"dctcp\", \"cubic\", \"dctcp-rate\", \"timely\" or \"constant\"";
 		rule->congestion = (s8)word;
+	} else if (!strcmp(name, ".rate")) {
+		set_rate(l, item, &rule->rate);
+		if (rule->rate && rule->rate < LEAST_CONSTANT)
+			wrong = "at least 100 kbit/s";
 	} else if (!strcmp(name, ".dscp")) {
 		rule->dscp = (u8)item->integer;
 		if (!number_within(item, 0, 63))
@@ -229,6 +240,12 @@ void homad_tcp_rules_end(struct homad_loader *l)
 		    (rule->send || rule->receive || rule->connections))
 			homad_complain(l, l->tcp_rule_lines[i],
 				       "a tcp_rule with deny = true lets nothing through that send, receive or connections could limit");
+		if (rule->congestion == HOMAD_TCP_CONSTANT && !rule->rate)
+			homad_complain(l, l->tcp_rule_lines[i],
+				       "a tcp_rule with congestion = \"constant\" must say the rate: rate = \"100 Mbit/s\"");
+		if (rule->congestion != HOMAD_TCP_CONSTANT && rule->rate)
+			homad_complain(l, l->tcp_rule_lines[i],
+				       "rate is the rate of congestion = \"constant\"; a limit, which other congestion controls may stay below, is send");
 		if (rule->deny && !rule->listen[0] && !rule->connect[0])
 			homad_complain(l, l->tcp_rule_lines[i],
 				       "a tcp_rule with deny = true must say what: listen = [1, 65535], connect = [1, 65535], or both");

@@ -91,6 +91,9 @@ static void fill_slot(struct homad_stream *stream)
 	__atomic_store_n(&slot->generation, stream->generation, __ATOMIC_RELEASE);
 }
 
+HOMA_STATIC_ASSERT((int)HOMAD_TCP_CONSTANT == TAS_CONSTANT,
+		   "a rule's words are the engine's, in its order");
+
 /* Applies the limits and the congestion control of the stream's rule. */
 static void treat(struct homad_stream *stream,
 		  const struct homad_policy *policy, int part, bool counted)
@@ -98,9 +101,11 @@ static void treat(struct homad_stream *stream,
 	homa_list_init(&stream->held);
 	homad_limit_join(stream, policy, part, counted);
 	/* Between applications of this host there is nothing to be congested. */
-	if (part >= 0 && policy->part[part].rule.congestion >= 0 && !stream->local)
-		tas_set_control(&stream->conn,
-				(u32)policy->part[part].rule.congestion);
+	if (part < 0 || policy->part[part].rule.congestion < 0 || stream->local)
+		return;
+	tas_set_control(&stream->conn, (u32)policy->part[part].rule.congestion);
+	if (policy->part[part].rule.rate)
+		tas_set_rate(&stream->conn, policy->part[part].rule.rate);
 }
 
 /* Gives the stream a free slot of @s, which must have one. */
