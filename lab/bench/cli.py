@@ -93,7 +93,8 @@ def tas(
     one-host and one-host-bulk (two programs of one host: redis, echo, one stream).
 
     By themselves, not with others: beside (short RPCs of Homa while one connection takes all that it
-    can get; points veth, 1000), and cores (clients of a key-value store come and go, and with them
+    can get; points veth, 1000), flood (echo of 64 B alone and beside 10,000 SYNs a second of nobody's;
+    no points), and cores (clients of a key-value store come and go, and with them
     homad's threads; points scaled, one, all, kernel; --seconds for each number of clients, 10 in the
     paper).
     """
@@ -110,6 +111,15 @@ def tas(
         links = tas_beside.check(points, rounds, seconds)
         check_output(json_file, "--json")
         tas_beside.main(links, rounds, seconds, json_file)
+        return
+    if rows == "flood":
+        from lab.bench import tas_flood
+        from lab.errors import UsageError
+
+        if points:
+            raise UsageError("flood has no points")
+        check_output(json_file, "--json")
+        tas_flood.main(rounds, seconds, json_file)
         return
     from lab.bench import tas as run
 

@@ -292,6 +292,21 @@ def to_peak(series: list[Series]) -> dict[str, dict[str, object]]:
     return found
 
 
+def pairings(series: list[Series], row: str, metric: str) -> dict[str, dict[str, object]]:
+    """The largest to the smallest value of all ways at a point, by "row.point.metric", of the rounds that have all."""
+    found = {}
+    for point in dict.fromkeys(one.point for one in series if one.row.key == row):
+        ways = [one.rounds for one in series if one.row.key == row and one.point == point]
+        rounds = []
+        for each in zip(*ways, strict=True):
+            values = [done[metric] for done in each if done and done.get(metric)]
+            if len(values) == len(WAYS):
+                rounds.append(max(values) / min(values))
+        if rounds:
+            found[f"{row}.{point.key}.{metric}"] = spread(rounds)
+    return found
+
+
 def measure(rows: Iterable[Row], points: list[str], rounds: int, seconds: float) -> list[Series]:
     """All of it. What fails in a round is left out there, with the reason."""
     series = [
@@ -391,6 +406,9 @@ def main(
     for row in rows:
         out.print(row_table(row, series, found))
         out.print(f"Published: {row.paper}. Here: {row.differs}.", markup=False)
+    for key, ratio in pairings(series, "interop", "bits_per_s").items():
+        text = f"{key}: the largest to the smallest of all pairs {ratio['median']:.2f}"
+        out.print(f"{text} ({ratio['min']:.2f}–{ratio['max']:.2f})", markup=False)
     out.print(
         f"\nMedians of {rounds} rounds; ratios to the kernel's TCP with their spread.", markup=False
     )
@@ -416,6 +434,7 @@ def as_json(
         "ratios": nested(found),
         "kept": nested(kept(series, "loss", "bits_per_s", "0")),
         "to_peak": to_peak(series),
+        "pairings": nested(pairings(series, "interop", "bits_per_s")),
     }
 
 
