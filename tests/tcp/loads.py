@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from netns import Process
 from postgres import PROGRAMS, Database, folder_of_nobody
 from ways import PATIENCE, Side, port
 
@@ -134,9 +135,8 @@ def node(server: Side, client: Side, folder: Path) -> None:
     process.stop()
 
 
-def nginx(server: Side, client: Side, folder: Path) -> None:
-    """4 MB to curl, then small pages to 20 connections at once, kept and not, and to wrk, where there is
-    one; no answer is wrong."""
+def _nginx(server: Side, client: Side, folder: Path) -> tuple[Process, str]:
+    """nginx with two files in `folder`, and its URL."""
     number = port()
     (folder / "big").write_bytes(MEGA4)
     (folder / "small").write_text("hello\n" * 100)
@@ -152,7 +152,12 @@ def nginx(server: Side, client: Side, folder: Path) -> None:
     )
     process = server.start(["nginx", "-c", config])
     await_listener(client, server.v4, number)
-    url = f"http://{server.v4}:{number}"
+    return process, f"http://{server.v4}:{number}"
+
+
+def nginx(server: Side, client: Side, folder: Path) -> None:
+    """4 MB to curl, then small pages to 20 connections at once, kept and not; no answer is wrong."""
+    process, url = _nginx(server, client, folder)
     client.run(["curl", "-sSf", "-o", folder / "got", f"{url}/big"])
     assert (folder / "got").read_bytes() == MEGA4
     for keep in ("-k", ""):
@@ -160,10 +165,16 @@ def nginx(server: Side, client: Side, folder: Path) -> None:
         told = client.run(words).stdout
         assert "Complete requests:      500" in told, told
         assert "Failed requests:        0" in told, told
-    if shutil.which("wrk", path=PATH):
-        told = client.run(["wrk", "-t", 1, "-c", 10, "-d", "1s", f"{url}/small"]).stdout
-        assert "requests in" in told, told
-        assert "Socket errors" not in told and "Non-2xx" not in told, told
+    assert process.running()
+    assert process.stop()[0] == 0
+
+
+def wrk(server: Side, client: Side, folder: Path) -> None:
+    """Small pages of nginx to wrk's ten connections; no answer is wrong."""
+    process, url = _nginx(server, client, folder)
+    told = client.run(["wrk", "-t", 1, "-c", 10, "-d", "1s", f"{url}/small"]).stdout
+    assert "requests in" in told, told
+    assert "Socket errors" not in told and "Non-2xx" not in told, told
     assert process.running()
     assert process.stop()[0] == 0
 
@@ -243,12 +254,25 @@ def postgresql(server: Side, client: Side, folder: Path) -> None:
 Load = Callable[[Side, Side, Path], None]
 LOADS: dict[str, Load] = {
     f.__name__: f
-    for f in (redis, memcached, nginx, haproxy, postgresql, curl, iperf3, openssl, asyncio, node)
+    for f in (
+        redis,
+        memcached,
+        nginx,
+        wrk,
+        haproxy,
+        postgresql,
+        curl,
+        iperf3,
+        openssl,
+        asyncio,
+        node,
+    )
 }
 _PROGRAMS = {
     "redis": ("redis-server", "redis-cli", "redis-benchmark"),
     "memcached": ("memcached",),
     "nginx": ("nginx", "ab", "curl"),
+    "wrk": ("nginx", "wrk"),
     "haproxy": ("haproxy", "ab", "curl"),
     "postgresql": (),
     "openssl": ("openssl",),
