@@ -282,6 +282,7 @@ enum {
 	HOMA_SHM_CAN_URGENT = 4096, /* HOMA_STREAM_URGENT, HOMA_STREAM_HAS_URGENT */
 	HOMA_SHM_CAN_BACKLOG = 8192, /* HOMA_STREAM_BACKLOG */
 	HOMA_SHM_CAN_BEGUN = 16384,  /* HOMA_STREAM_BEGUN */
+	HOMA_SHM_CAN_SENT = 32768,   /* homa_stream_slot.tx_sent */
 };
 
 /* Bits of @need_kick: events for which homad wants a kick. */

@@ -130,6 +130,11 @@ enum {
 	HOMA_STREAM_OPT_RESET = 8,
 	/* for CONNECT alone, if @features has HOMA_SHM_CAN_BEGUN: HOMA_STREAM_BEGUN is wanted */
 	HOMA_STREAM_OPT_BEGUN = 16,
+	/* For OPTIONS alone; what they say is done once and not kept. An older homad does nothing.
+	 * QUICK: an ACK that waits leaves at once, and so do the next ones; SLOW: ACKs wait for
+	 * bytes that carry them, as far as they may. */
+	HOMA_STREAM_OPT_QUICK = 32,
+	HOMA_STREAM_OPT_SLOW = 64,
 };
 
 /**
@@ -260,6 +265,8 @@ enum {
  * @holders: homad writes the number of attachments that have the stream, or are about to.
  * @tx_stays: homad writes 1 while the send buffer will not get more memory than @tx_shift says,
  *	however full it is: it is as large as it may be, or its user has no memory for more.
+ * @tx_sent: homad had sent all bytes before this position at the stream's last event, if @features
+ *	has HOMA_SHM_CAN_SENT. It may have sent more since, and does not keep it ahead of @tx_free.
  * @local: This is the address and port on this host.
  * @remote: This is the address and port of the peer.
  * @rx_urgent: homad writes the position of the peer's last urgent byte, which may have to come
@@ -300,7 +307,7 @@ struct homa_stream_slot {
 	uint32_t retransmits;
 	uint32_t holders;
 	uint32_t tx_stays;
-	uint32_t pad0;
+	uint32_t tx_sent;
 	struct homa_stream_end local;
 	struct homa_stream_end remote;
 	uint64_t rx_urgent;

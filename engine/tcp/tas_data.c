@@ -6,8 +6,6 @@
 #include "tas_call.h"
 #include "tas_impl.h"
 
-/* Most ACKs that a new connection sends at once, as Linux does. */
-#define QUICK_ACKS 16u
 /* ACKs of their own for segments behind a gap, with SACK: as many as senders wait for. */
 #define GAP_ACKS 3u
 
@@ -129,7 +127,7 @@ static u32 first_acks(const struct tas_conn *conn)
 {
 	return homa_max_u32(2,
 			    homa_min_u32(tas_rx_size(conn) / (2 * conn->rcv_mss),
-					 QUICK_ACKS));
+					 TAS_QUICK_ACKS));
 }
 
 void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,

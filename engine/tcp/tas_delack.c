@@ -68,3 +68,19 @@ void tas_ack_too_late(struct tas_conn *conn)
 	conn->alone = 0;
 	conn->ack_wait_ms = 0;
 }
+
+void tas_quick_acks(struct tas_engine *engine, struct tas_conn *conn, bool on)
+{
+	/* A connection that has ended sends nothing any more. */
+	if (conn->f.state == TAS_CLOSED)
+		return;
+	tas_unfold(engine, conn);
+	if (!on) {
+		conn->f.flags |= TAS_F_PINGPONG;
+		return;
+	}
+	conn->f.flags &= ~(u32)TAS_F_PINGPONG;
+	conn->f.quick = TAS_QUICK_ACKS;
+	if (conn->f.flags & TAS_F_ACK_LATER)
+		tas_owe_ack(engine, conn, true);
+}

@@ -374,6 +374,11 @@ void tas_abort(struct tas_engine *engine, struct tas_conn *conn);
  *  TAS_F_KEEPALIVE, the times of keepalive or the user timeout in @conn */
 void tas_options(struct tas_engine *engine, struct tas_conn *conn);
 
+/** tas_quick_acks() - @on: an ACK that waits leaves at once, and so do the next ones, as at the
+ *  begin of a connection; else ACKs wait for bytes that carry them, as far as they may. Neither
+ *  lasts: what the connection goes on to do decides. */
+void tas_quick_acks(struct tas_engine *engine, struct tas_conn *conn, bool on);
+
 /** tas_set_control() - give @conn another congestion control (enum tas_control), best before
  *  anything is sent; returns 0, or TAS_EINVAL if @control is none */
 int tas_set_control(struct tas_conn *conn, u32 control);

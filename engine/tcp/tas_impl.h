@@ -13,6 +13,9 @@
 /* Least time between two measurements of a round trip in the short form, in ns. */
 #define TAS_TIMED_NS TAS_MSEC
 
+/* Most ACKs that a new connection sends at once, as Linux does. */
+#define TAS_QUICK_ACKS 16u
+
 /* Number of ACKs that must have left alone before those of a connection wait longer. */
 #define TAS_ALONE 8u
 

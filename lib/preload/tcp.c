@@ -261,6 +261,7 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 	own->tcp->peek_off = s->tcp->peek_off;
 	own->tcp->inlines = s->tcp->inlines;
 	own->tcp->send_most = s->tcp->send_most;
+	own->tcp->unsent_most = s->tcp->unsent_most;
 	homa_pl_tcp_limit(own);
 	own->tcp->linger = s->tcp->linger;
 	return true;

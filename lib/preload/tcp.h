@@ -120,6 +120,8 @@ struct homa_pl_tcp {
 	/* The most bytes that may wait to be sent, what SO_SNDBUF tells after the program has set
 	 * it; 0 if it has not. */
 	uint32_t send_most;
+	/* The most of them that were never sent (TCP_NOTSENT_LOWAT); 0: as many as there are. */
+	uint32_t unsent_most;
 	/* Another process has or had the connection, too: homa_pl_tcp_fetch(). */
 	bool common;
 	/* Of a listener: which options accepted connections get; 0 if it has to be found out.
@@ -432,7 +434,8 @@ int homa_pl_tcp_at_mark(struct homa_pl_sock *s, int *out);
 
 /* ---- tcp_room.c ---- */
 
-/** homa_pl_tcp_limit() - let as many bytes wait to be sent as @s->tcp->send_most says. */
+/** homa_pl_tcp_limit() - let as many bytes wait to be sent as @s->tcp->send_most and unsent_most
+ *  say. */
 void homa_pl_tcp_limit(struct homa_pl_sock *s);
 /** homa_pl_tcp_send_buffer() - SO_SNDBUF of @fd if the program has set it, else 0. */
 uint32_t homa_pl_tcp_send_buffer(int fd);

@@ -43,6 +43,8 @@ struct common {
 	/* The value of SO_PEEK_OFF and 1, so that 0 says that it was not set: libraries of before
 	 * do not write it. */
 	uint32_t peek_off;
+	/* The bytes of TCP_NOTSENT_LOWAT, 0 if it was not set, as libraries of before leave it. */
+	uint32_t unsent_most;
 };
 
 _Static_assert(sizeof(struct common) <= 64, "homa_stream_common()");
@@ -77,7 +79,10 @@ void homa_pl_tcp_fetch_common(struct homa_pl_sock *s)
 	tcp->peek_off =
 		(int32_t)(__atomic_load_n(&common->peek_off, __ATOMIC_RELAXED) -
 			  1);
+	tcp->unsent_most =
+		__atomic_load_n(&common->unsent_most, __ATOMIC_RELAXED);
 	homa_stream_limit_send(tcp->last, tcp->send_most);
+	homa_stream_limit_unsent(tcp->last, tcp->unsent_most);
 }
 
 static void store(const struct homa_pl_sock *s, struct common *common)
@@ -96,6 +101,8 @@ static void store(const struct homa_pl_sock *s, struct common *common)
 	__atomic_store_n(&common->linger, tcp->linger, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->send_most, tcp->send_most, __ATOMIC_RELAXED);
 	__atomic_store_n(&common->peek_off, (uint32_t)tcp->peek_off + 1,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&common->unsent_most, tcp->unsent_most,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&common->flags, flags, __ATOMIC_RELEASE);
 }

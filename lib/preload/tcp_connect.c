@@ -143,6 +143,7 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local
 	homa_stream_set_user(stream, s);
 	homa_stream_options(stream, tcp->options);
 	homa_stream_limit_send(stream, tcp->send_most);
+	homa_stream_limit_unsent(stream, tcp->unsent_most);
 	tcp->connecting = true;
 	tcp->last = stream;
 	__atomic_store_n(&tcp->stream, stream, __ATOMIC_RELEASE);

@@ -163,10 +163,17 @@ static void note(struct homa_pl_sock *s, int level, int name, const void *value,
 		set_bit(s, HOMA_STREAM_NODELAY, read_int(value, len));
 	else if (name == TCP_CORK)
 		set_bit(s, HOMA_STREAM_CORK, read_int(value, len));
+	else if (name == TCP_NOTSENT_LOWAT)
+		s->tcp->unsent_most = (uint32_t)read_int(value, len);
 	options = s->tcp->options;
+	homa_pl_tcp_limit(s);
 	homa_pl_tcp_changed(s);
-	if (s->tcp->stream && options != before)
+	if (!s->tcp->stream)
+		return;
+	if (options != before)
 		homa_stream_options(s->tcp->last, options);
+	if (level == IPPROTO_TCP && name == TCP_QUICKACK)
+		homa_stream_quick_acks(s->tcp->last, read_int(value, len));
 }
 
 int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,

@@ -8,7 +8,8 @@
  * connection meanwhile, the call returns as if all bytes had been taken: the kernel takes them
  * before it hears of the end, and loses them then.
  *
- * SO_SNDBUF, where the program has set it, is the most that the buffer takes.
+ * SO_SNDBUF, where the program has set it, is the most that the buffer takes; TCP_NOTSENT_LOWAT is
+ * the most of that which homad has not sent once.
  */
 #include <pthread.h>
 #include "pl_signals.h"
@@ -31,8 +32,10 @@ static int64_t vain_until;
 
 void homa_pl_tcp_limit(struct homa_pl_sock *s)
 {
-	if (s->tcp->stream && !s->tcp->listens)
-		homa_stream_limit_send(s->tcp->last, s->tcp->send_most);
+	if (!s->tcp->stream || s->tcp->listens)
+		return;
+	homa_stream_limit_send(s->tcp->last, s->tcp->send_most);
+	homa_stream_limit_unsent(s->tcp->last, s->tcp->unsent_most);
 }
 
 uint32_t homa_pl_tcp_send_buffer(int fd)

@@ -198,6 +198,25 @@ int homa_stream_options(struct homa_stream *stream, unsigned int options)
 	return rc;
 }
 
+int homa_stream_quick_acks(struct homa_stream *stream, bool on)
+{
+	struct homa_streams *ctx = stream->ctx;
+	int rc = homa_streams_usable(ctx);
+
+	if (rc)
+		return rc;
+	homa_gate_lock(&ctx->look);
+	if (stream->slot) {
+		stream->told_options = stream->options;
+		rc = homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS,
+					      stream->options |
+						      (on ? HOMA_STREAM_OPT_QUICK :
+							    HOMA_STREAM_OPT_SLOW));
+	}
+	homa_gate_unlock(&ctx->look);
+	return rc;
+}
+
 _Static_assert((int)HOMA_STREAM_USER_TIMEOUT == HOMA_STREAM_PATIENCE_USER &&
 		       (int)HOMA_STREAM_KEEP_IDLE == HOMA_STREAM_PATIENCE_IDLE &&
 		       (int)HOMA_STREAM_KEEP_INTERVAL ==

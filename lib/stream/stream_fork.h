@@ -140,6 +140,16 @@ bool homa_stream_send_is_first(const struct homa_stream *stream);
  *  holds. */
 void homa_stream_limit_send(struct homa_stream *stream, uint32_t most);
 
+/** homa_stream_limit_unsent() - let at most @most bytes wait in the send buffer that were never
+ *  sent, or a write of 4 KiB more; 0: as many as it holds. It does nothing with an older homad,
+ *  which does not tell. */
+void homa_stream_limit_unsent(struct homa_stream *stream, uint32_t most);
+
+/** homa_stream_quick_acks() - do what TCP_QUICKACK does: @on: what has come is acknowledged at
+ *  once, and so are the next segments; else ACKs wait for bytes to send. It does nothing before
+ *  the connection is open, and with an older homad. */
+int homa_stream_quick_acks(struct homa_stream *stream, bool on);
+
 /** homa_streams_hung_up() - note that homad has ended: the descriptor by which it signals has. */
 void homa_streams_hung_up(struct homa_streams *ctx);
 

@@ -129,6 +129,9 @@ struct homa_stream {
 	/* The most bytes that may wait in the buffer to be sent; 0: as many as it holds. It is
 	 * atomic. */
 	u32 tx_most;
+	/* The most bytes that may wait in the buffer and were never sent; 0: as many as it holds.
+	 * It is atomic. */
+	u32 unsent_most;
 };
 
 /** struct homa_streams_wanted - a CONNECT that homad has not answered. Guarded by:

@@ -14,6 +14,9 @@
 #include "stream_fork.h"
 #include "stream_impl.h"
 
+/* A write to a stream with few unsent bytes may take so many. */
+#define LEAST_WRITE 4096u
+
 static inline u32 size_of(u64 map)
 {
 	return map >> 32 ? 1u << (map >> 32) : 0;
@@ -38,6 +41,23 @@ static u32 filled(u64 map, u32 end, u32 used)
 	u32 at = size_of(map) ? homa_stream_at(map, end) : 0;
 
 	return !at && used ? size_of(map) : at;
+}
+
+/* The most bytes that a write may take of a stream that may have @most unsent ones, if @end is
+ * where the next byte goes. As with the kernel a write that may begin takes more than very few. */
+static u32 unsent_room(const struct homa_stream *stream, u32 end, u32 most)
+{
+	const struct homa_stream_slot *slot = stream->slot;
+	u32 acked = end - __atomic_load_n(&slot->tx_free, __ATOMIC_ACQUIRE);
+	u32 unsent = end - __atomic_load_n(&slot->tx_sent, __ATOMIC_RELAXED);
+
+	if (!(stream->ctx->att->queues->features & HOMA_SHM_CAN_SENT))
+		return ~0u;
+	/* What the peer has was sent, whatever homad has told of that. */
+	unsent = homa_min_u32(unsent, acked);
+	if (unsent >= most)
+		return 0;
+	return homa_max_u32(most - unsent, LEAST_WRITE);
 }
 
 void homa_stream_see_tx(struct homa_stream *stream,
@@ -79,6 +99,10 @@ void homa_stream_see_tx(struct homa_stream *stream,
 	most = __atomic_load_n(&stream->tx_most, __ATOMIC_RELAXED);
 	if (unlikely(most) && size > most)
 		view->bytes = most > *used ? most - *used : 0;
+	most = __atomic_load_n(&stream->unsent_most, __ATOMIC_RELAXED);
+	if (unlikely(most))
+		view->bytes = homa_min_u32(view->bytes,
+					   unsent_room(stream, end, most));
 }
 
 void homa_stream_look_tx(struct homa_stream *stream,
@@ -263,6 +287,11 @@ void homa_stream_limit_send(struct homa_stream *stream, uint32_t most)
 	__atomic_store_n(&stream->tx_most, most, __ATOMIC_RELAXED);
 }
 
+void homa_stream_limit_unsent(struct homa_stream *stream, uint32_t most)
+{
+	__atomic_store_n(&stream->unsent_most, most, __ATOMIC_RELAXED);
+}
+
 bool homa_stream_send_is_first(const struct homa_stream *stream)
 {
 	const struct homa_stream_slot *slot = homa_stream_slot(stream);
@@ -279,10 +308,12 @@ bool homa_stream_send_grows(const struct homa_stream *stream)
 {
 	const struct homa_stream_slot *slot = homa_stream_slot(stream);
 	u32 most = __atomic_load_n(&stream->tx_most, __ATOMIC_RELAXED);
+	u32 unsent = __atomic_load_n(&stream->unsent_most, __ATOMIC_RELAXED);
 
 	if (!slot || stream->ctx->fork_generation != homa_fork_generation)
 		return false;
 	return homa_stream_send_is_first(stream) &&
 	       !__atomic_load_n(&slot->tx_stays, __ATOMIC_ACQUIRE) &&
-	       (!most || most > HOMA_STREAM_FIRST);
+	       (!most || most > HOMA_STREAM_FIRST) &&
+	       (!unsent || unsent > HOMA_STREAM_FIRST);
 }

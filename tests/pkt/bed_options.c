@@ -58,7 +58,8 @@ static int of_tcp(struct pkt_bed *bed, struct bed_socket *s, int name, int value
 		flag(bed, s, TAS_F_CORK, value);
 		return 0;
 	case TCP_QUICKACK:
-		flag(bed, s, TAS_F_PINGPONG, !value);
+		if (s->conn)
+			tas_quick_acks(&bed->engine, s->conn, value);
 		return 0;
 	case TCP_KEEPIDLE:
 		s->keep_idle = (u32)value * 1000;

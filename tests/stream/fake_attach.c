@@ -40,7 +40,8 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	f->q->h.version = HOMA_SHM_VERSION;
 	f->q->h.features = (HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_EXEC |
 			    HOMA_SHM_CAN_PATIENCE | HOMA_SHM_CAN_URGENT |
-			    HOMA_SHM_CAN_BACKLOG | HOMA_SHM_CAN_BEGUN) &
+			    HOMA_SHM_CAN_BACKLOG | HOMA_SHM_CAN_BEGUN |
+			    HOMA_SHM_CAN_SENT) &
 			   ~f->cannot;
 	a->queues_bytes = sizeof(*f->q);
 	a->data_bytes = 4096;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* What may be said of streams while they begin: from where a connection comes, another backlog. */
+/* What only libhoma-preload says and asks: from where a connection comes that is being opened,
+ * another backlog, quick ACKs, unsent bytes. */
 #include "stream_test.h"
 #include "stream_fork.h"
 
@@ -161,6 +162,62 @@ static void listen__again_when_it_has_ended(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* What is set stays as it is, and homad is told each time. */
+static void quick_acks__each_time(void **state)
+{
+	struct homa_stream *pair[2], *listener;
+
+	(void)state;
+	open_context();
+	make_pair(pair, &listener);
+	assert_int_equal(homa_stream_options(pair[0], HOMA_STREAM_NODELAY), 0);
+	assert_int_equal(homa_stream_quick_acks(pair[0], true), 0);
+	assert_int_equal(homa_stream_quick_acks(pair[0], true), 0);
+	fake_step(&f);
+	assert_int_equal(f.commands[HOMA_STREAM_OPTIONS], 3);
+	assert_int_equal(f.options,
+			 HOMA_STREAM_OPT_NODELAY | HOMA_STREAM_OPT_QUICK);
+	assert_int_equal(homa_stream_quick_acks(pair[0], false), 0);
+	fake_step(&f);
+	assert_int_equal(f.options,
+			 HOMA_STREAM_OPT_NODELAY | HOMA_STREAM_OPT_SLOW);
+	/* A listener has no ACKs. */
+	assert_int_equal(homa_stream_quick_acks(listener, true), 0);
+	assert_int_equal(f.commands[HOMA_STREAM_OPTIONS], 4);
+}
+
+/* A program may write until so many bytes were never sent, as far as homad tells. */
+static void unsent__as_homad_tells(void **state)
+{
+	struct homa_stream *pair[2], *listener;
+	struct homa_stream_slot *slot;
+
+	(void)state;
+	f.rx_shift = HOMA_STREAM_MAX_SHIFT;
+	f.tx_shift = 16;
+	open_context();
+	make_pair(pair, &listener);
+	slot = &f.slot[pair[0]->index];
+	f.still = true;
+	assert_int_equal(put(pair[0], data, 3000), 3000);
+	homa_stream_limit_unsent(pair[0], 10000);
+	assert_int_equal(homa_stream_writable(pair[0]), 7000);
+	slot->tx_sent = 2000;
+	assert_int_equal(put(pair[0], data, 20000), 9000);
+	assert_int_equal(homa_stream_ready(pair[0]) & HOMA_STREAM_OUT, 0);
+	slot->tx_sent = 11000;
+	assert_int_equal(homa_stream_writable(pair[0]), 9000);
+	/* Not in pieces that are very small. */
+	slot->tx_sent = 3000;
+	assert_int_equal(homa_stream_writable(pair[0]), 4096);
+	homa_stream_limit_unsent(pair[0], 0);
+	assert_int_equal(homa_stream_writable(pair[0]), 65536 - 12000);
+	/* An older homad does not tell, so nothing is held back. */
+	homa_stream_limit_unsent(pair[0], 10000);
+	f.q->h.features &= ~(u32)HOMA_SHM_CAN_SENT;
+	assert_int_equal(homa_stream_writable(pair[0]), 65536 - 12000);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -171,6 +228,8 @@ int main(void)
 		T(begun__of_nothing_ends_the_context),
 		T(listen__again_with_another_backlog),
 		T(listen__again_when_it_has_ended),
+		T(quick_acks__each_time),
+		T(unsent__as_homad_tells),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,6 +261,7 @@ ENDLESS = (
     "room_limited_fork",
     "room_limited_listener",
     "room_limited_open",
+    "room_unsent",
     "send_time",
     "sets_exclusive",
     "sets_number",

@@ -465,6 +465,44 @@ static void return__after_4_gib(void **state)
 	end_all(bed);
 }
 
+/* ---- options ---- */
+
+/* TCP_QUICKACK is done when it comes, and what else is set stays. */
+static void options__quick_acks(void **state)
+{
+	struct homad_tcp_listener listener;
+	struct bed *bed = bed_new();
+	struct program *server = program(bed), *client = program(bed);
+	struct homa_stream_command c = { .op = HOMA_STREAM_OPTIONS };
+	struct homa_stream_event e;
+	struct tas_conn *conn;
+
+	(void)state;
+	assert_int_equal(listen_by(bed, server, &listener), 0);
+	open_connection(bed, client, 6000);
+	homad_stream_events(bed->t);
+	homad_streams_deliver(bed->t);
+	e = event(client);
+	assert_int_equal(e.kind, HOMA_STREAM_OPENED);
+	conn = &client->s.stream[e.slot]->conn;
+	c.slot = e.slot;
+	c.generation = e.generation;
+	c.value = HOMA_STREAM_OPT_NODELAY | HOMA_STREAM_OPT_SLOW;
+	command(client, c);
+	look(bed, client);
+	assert_true(conn->f.flags & TAS_F_PINGPONG);
+	conn->f.quick = 0;
+	c.value = HOMA_STREAM_OPT_NODELAY | HOMA_STREAM_OPT_QUICK;
+	command(client, c);
+	look(bed, client);
+	assert_false(conn->f.flags & TAS_F_PINGPONG);
+	assert_true(conn->f.flags & TAS_F_NODELAY);
+	assert_int_equal(conn->f.quick, 16);
+	end(bed, client);
+	end(bed, server);
+	end_all(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +517,7 @@ int main(void)
 		cmocka_unit_test(urgent__far_behind_the_buffer),
 		cmocka_unit_test(listen__of_one_who_breaks_the_rules),
 		cmocka_unit_test(return__after_4_gib),
+		cmocka_unit_test(options__quick_acks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,11 @@ static void show_facts(const struct homad_stream *stream,
 		       struct homa_stream_slot *slot)
 {
 	const struct tas_conn *conn = &stream->conn;
+	u32 left = conn->f.snd_end - conn->f.snd_nxt;
 
+	/* A FIN that was not sent is no byte. */
+	left -= left && (conn->f.flags & TAS_F_FIN);
+	__atomic_store_n(&slot->tx_sent, stream->tx_end - left, __ATOMIC_RELAXED);
 	slot->mss = conn->f.mss;
 	slot->cwnd = conn->f.cwnd;
 	slot->rtt_us = (u32)(conn->srtt / 1000);

@@ -21,6 +21,9 @@ void homad_stream_set_options(struct homad_thread *t,
 	conn->f.flags |= flags;
 	stream->resets = options & HOMA_STREAM_OPT_RESET;
 	tas_options(homad_engine_of(t->tcp, stream), conn);
+	if (unlikely(options & (HOMA_STREAM_OPT_QUICK | HOMA_STREAM_OPT_SLOW)))
+		tas_quick_acks(homad_engine_of(t->tcp, stream), conn,
+			       options & HOMA_STREAM_OPT_QUICK);
 }
 
 const char *homad_stream_set_patience(struct homad_thread *t,

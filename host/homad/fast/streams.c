@@ -74,7 +74,7 @@ static void fill_slot(struct homad_stream *stream)
 	slot->state = 0;
 	slot->error = 0;
 	slot->rx_end = slot->rx_read = 0;
-	slot->tx_free = slot->tx_end = 0;
+	slot->tx_free = slot->tx_sent = slot->tx_end = 0;
 	slot->rx_map = stream->rx_map;
 	slot->tx_map = stream->tx_map;
 	slot->tx_shift = stream->tx_shift;

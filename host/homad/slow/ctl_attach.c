@@ -92,7 +92,7 @@ static void adopt(struct homad *d, const struct homad_making *making)
 			       HOMA_SHM_CAN_EXEC | HOMA_SHM_CAN_UNJOINED |
 			       HOMA_SHM_CAN_PATIENCE | HOMA_SHM_CAN_PASS |
 			       HOMA_SHM_CAN_URGENT | HOMA_SHM_CAN_BACKLOG |
-			       HOMA_SHM_CAN_BEGUN;
+			       HOMA_SHM_CAN_BEGUN | HOMA_SHM_CAN_SENT;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
 	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
 	app->num_segs = 1;

@@ -201,9 +201,28 @@ static void room_limited_fork__client(struct tcp_end *end)
 	fill_it(end, fd);
 }
 
+/* ---- TCP_NOTSENT_LOWAT ---- */
+
+#define room_unsent__server room_limited__server
+
+/* What the peer's window leaves over is soon as much as may wait. */
+static void room_unsent__client(struct tcp_end *end)
+{
+	int fd = tcp_socket(end);
+
+	tcp_set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 2 * SMALL);
+	MUST(connect(fd, &end->address.any, end->length));
+	fill_it(end, fd);
+}
+
 const struct tcp_case tcp_room_cases[] = {
-	TCP_CASE(room_at_once),	     TCP_CASE(room_in_pieces),
-	TCP_CASE(room_by_poll),	     TCP_CASE(room_limited),
-	TCP_CASE(room_limited_open), TCP_CASE(room_limited_listener),
-	TCP_CASE(room_limited_fork), { 0 },
+	TCP_CASE(room_at_once),
+	TCP_CASE(room_in_pieces),
+	TCP_CASE(room_by_poll),
+	TCP_CASE(room_limited),
+	TCP_CASE(room_limited_open),
+	TCP_CASE(room_limited_listener),
+	TCP_CASE(room_limited_fork),
+	TCP_CASE(room_unsent),
+	{ 0 },
 };
