@@ -305,11 +305,12 @@ const char *homad_stream_commands(struct homad_thread *t,
 		     !homa_list_empty(&s->hold_news) ||
 		     !homa_list_empty(&s->emptied)))
 		homad_streams_touch(t, s);
+	/* The command that waited for room may have been taken back. */
+	s->stuck = false;
 	if (!n)
 		return NULL;
 	if (n > s->entries)
 		return "command ring of streams: impossible tail";
-	s->stuck = false;
 	s->ports_looked = 0;
 	while (*done < n && !why &&
 	       *done + s->ports_looked / HOMAD_PORTS_PER_COMMAND < budget) {
