@@ -29,10 +29,38 @@ static void commands__that_are_taken_back(void **state)
 	end_all(bed);
 }
 
+/* Who has no room for the news that a ticket was given up hears of it when there is room. */
+static void unjoined__waits_for_room(void **state)
+{
+	struct bed *bed = bed_new();
+	struct program *p = program(bed);
+	struct homa_stream_event e;
+	u64 asked_for = 0;
+	u32 i;
+
+	(void)state;
+	ask(p, ENTRIES, &asked_for);
+	look(bed, p);
+	p->s.unjoined = 2;
+	homad_streams_touch(bed->t, &p->s);
+	homad_streams_deliver(bed->t);
+	for (i = 0; i < ENTRIES; i++)
+		assert_int_equal(event(p).kind, HOMA_STREAM_FAILED);
+	assert_int_equal(event(p).kind, 0);
+	look(bed, p);
+	e = event(p);
+	assert_int_equal(e.kind, HOMA_STREAM_UNJOINED);
+	assert_int_equal(e.token, 2);
+	assert_false(homad_rings_waiting(&p->side->app));
+	end(bed, p);
+	end_all(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(commands__that_are_taken_back),
+		cmocka_unit_test(unjoined__waits_for_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -300,7 +300,7 @@ const char *homad_stream_commands(struct homad_thread *t,
 
 	*done = 0;
 	homad_tcp_enter(t, s->tcp);
-	if (unlikely(!homa_list_empty(&s->news) ||
+	if (unlikely(s->unjoined || !homa_list_empty(&s->news) ||
 		     !homa_list_empty(&s->alias_news) ||
 		     !homa_list_empty(&s->hold_news) ||
 		     !homa_list_empty(&s->emptied)))
