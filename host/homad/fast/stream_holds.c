@@ -189,9 +189,11 @@ const char *homad_stream_return(struct homad_thread *t,
 
 	if (!hold)
 		return "a stream goes back to a listener that the attachment does not have";
-	/* Positions wrap, also to 0: what counts bytes does not. */
-	if (stream->holds || stream->shutting || stream->rx_read ||
-	    stream->rx_bytes >> 32 || stream->tx_last || stream->tx_bytes)
+	/* Positions wrap, also to 0: what counts bytes does not. A limit may hold the first bytes
+	 * that were taken. */
+	if (stream->holds || stream->shutting || stream->rx_held ||
+	    stream->rx_read || stream->rx_bytes >> 32 || stream->tx_last ||
+	    stream->tx_bytes)
 		return "a stream goes back to its listener after it was used";
 	homa_list_del(&stream->pending);
 	homad_stream_no_news(stream->home, stream);
