@@ -76,8 +76,9 @@ enum homa_ctl_op {
  * of AF_UNIX that listens, with a connection that waits in its backlog. SHARE comes with the
  * other end of that connection, instead of a pipe, and with struct homa_ctl_pass. As long as
  * anybody has the listening socket, or it is on its way, the ticket is valid, and whoever shows
- * it (STREAM_TAKE) and is of the same user gets the stream. A user has as many of these as homad
- * lets him, and apart from them as many other tickets; else -EDQUOT. */
+ * it (STREAM_TAKE) and is of the same user gets the stream. Nobody writes to that connection: homad
+ * ends its own direction, and whatever comes from the other one makes the ticket void. A user has
+ * as many of these as homad lets him, and apart from them as many other tickets; else -EDQUOT. */
 #define HOMA_CTL_FOR_PASS 8u
 /* Bit of @bytes of SHARE, with HOMA_CTL_FOR_PASS: it is for a listener. */
 #define HOMA_CTL_PASS_LISTENER 16u

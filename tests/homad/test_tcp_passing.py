@@ -9,12 +9,13 @@ import resource
 import select
 import socket
 import struct
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 
 import pytest
 from attachtool import Answer, request
 from homad import Host, needs_homad, needs_root, two_hosts
+from netns import eventually
 from streamtool import (
     STREAM_SHARE,
     STREAM_TAKE,
@@ -211,10 +212,12 @@ def test_ticket__comes_with_a_pipe_or_a_socket(
         elif kind == "epoll":
             with select.epoll() as epoll:
                 fd = os.dup(epoll.fileno())
+        elif kind == "unix":
+            fd, other = (s.detach() for s in socket.socketpair())
+            more.append(other)
         else:
-            family = socket.AF_UNIX if kind == "unix" else socket.AF_INET
             way = socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM
-            fd = socket.socket(family, way).detach()
+            fd = socket.socket(socket.AF_INET, way).detach()
         what = struct.pack("<QQ", number, 1 << 40)
         packet = request(STREAM_SHARE, bits and bits | PASS_LISTENER, ip=what)
         socket.send_fds(streams.client.socket, [packet], [fd])
@@ -227,6 +230,80 @@ def test_ticket__comes_with_a_pipe_or_a_socket(
             assert answer.error == -errno.EINVAL and needed in answer.text, answer
         for one in (fd, *more):
             os.close(one)
+
+
+def listens() -> socket.socket:
+    one = socket.socket(socket.AF_UNIX)
+    one.bind(b"")
+    one.listen()
+    return one
+
+
+# What has no other end that could be closed, or none that says so.
+NEVER_ENDS: dict[str, Callable[[], list[socket.socket]]] = {
+    "datagrams": lambda: [*socket.socketpair(type=socket.SOCK_DGRAM)],
+    "datagrams of nobody": lambda: [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)],
+    "packets": lambda: [*socket.socketpair(type=socket.SOCK_SEQPACKET)],
+    "listens": lambda: [listens()],
+    "alone": lambda: [socket.socket(socket.AF_UNIX)],
+}
+
+
+def ticket(streams: Streams, number: int, bits: int, fd: int) -> Answer:
+    """A ticket for listener `number` that is valid as long as `fd` says."""
+    what = struct.pack("<QQ", number, 1 << 40) if bits else bytes(16)
+    packet = request(STREAM_SHARE, bits and bits | PASS_LISTENER, ip=what)
+    socket.send_fds(streams.client.socket, [packet], [fd])
+    answer = streams.client.answer()
+    assert answer is not None
+    return answer
+
+
+@pytest.mark.parametrize("kind", NEVER_ENDS)
+def test_ticket__would_be_valid_for_ever(hosts: tuple[Host, Host], kind: str) -> None:
+    with attached(hosts[0]) as streams, ExitStack() as stack:
+        with inside(hosts[0]):
+            number = streams.listen("0.0.0.0", PORT)
+        for one in NEVER_ENDS[kind]():
+            stack.enter_context(one)
+            assert ticket(streams, number, FOR_PASS, one.fileno()).error == -errno.EINVAL
+
+
+@pytest.mark.parametrize("mode", [os.O_RDWR, os.O_WRONLY])
+def test_ticket__by_a_pipe_to_which_homad_could_write(hosts: tuple[Host, Host], mode: int) -> None:
+    """The pipe would have a writer as long as homad waits for the end of its writers."""
+    with attached(hosts[0]) as streams:
+        with inside(hosts[0]):
+            streams.listen("0.0.0.0", PORT)
+        ends = os.pipe()
+        again = os.open(f"/proc/self/fd/{ends[0]}", mode)
+        assert ticket(streams, 0, 0, again).error == -errno.EINVAL
+        for fd in (*ends, again):
+            os.close(fd)
+
+
+@pytest.mark.parametrize(
+    "way", ["both ends", "its other end waits in its queue", "in each other's"]
+)
+def test_ticket__that_keeps_its_socket_open_is_void(hosts: tuple[Host, Host], way: str) -> None:
+    """When all who could show the ticket have gone, homad has neither tickets nor sockets (leaves_nothing)."""
+    with attached(hosts[0]) as streams:
+        with inside(hosts[0]):
+            number = streams.listen("0.0.0.0", PORT)
+        had = len(hosts[0].homad.fds())
+        one, other = socket.socketpair()
+        third, fourth = socket.socketpair()
+        with one, other, third, fourth:
+            assert ticket(streams, number, FOR_PASS, one.fileno()).error == 0
+            if way == "both ends":
+                assert ticket(streams, number, FOR_PASS, other.fileno()).error == 0
+            elif way == "in each other's":
+                assert ticket(streams, number, FOR_PASS, third.fileno()).error == 0
+                socket.send_fds(other, [b"x"], [fourth.fileno()])
+                socket.send_fds(fourth, [b"x"], [other.fileno()])
+            else:
+                socket.send_fds(other, [b"x"], [other.fileno()])
+        eventually(lambda: len(hosts[0].homad.fds()) <= had)
 
 
 def test_passing__leaves_tickets_for_children(hosts: tuple[Host, Host]) -> None:

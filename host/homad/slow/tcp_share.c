@@ -204,6 +204,44 @@ static int new_ticket(struct homad *d, struct homad_client *client,
 	return rc;
 }
 
+static bool has_option(int fd, int option, int value)
+{
+	socklen_t size = sizeof(int);
+	int is;
+
+	return !getsockopt(fd, SOL_SOCKET, option, &is, &size) && is == value;
+}
+
+/* Is the descriptor what a ticket of this kind comes with: the read end of a pipe, or one end of a
+ * connection between UNIX sockets? Another one might never tell that nobody is left: who can write
+ * to a pipe holds it open himself, and a socket without a connection has no other end. */
+static bool is_fit(int fd, bool pass)
+{
+	struct sockaddr_storage peer;
+	socklen_t size = sizeof(peer);
+
+	/* fstat() may ask a file system, which may never answer. */
+	if (!pass)
+		return fcntl(fd, F_GETPIPE_SZ) >= 0 &&
+		       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+	return has_option(fd, SO_DOMAIN, AF_UNIX) &&
+	       has_option(fd, SO_TYPE, SOCK_STREAM) &&
+	       !getpeername(fd, (struct sockaddr *)&peer, &size);
+}
+
+/* Watches the descriptor that tells when nobody may redeem the ticket. What comes through a UNIX
+ * socket may be its own other end, which would stay open as long as it waits there; so whatever
+ * comes makes the ticket void. So does the end of what comes, which each ticket's socket says to
+ * its other end: that may be another ticket's. */
+static int watch(struct homad *d, struct homad_share *share)
+{
+	u32 events = share->pass ? EPOLLIN | EPOLLHUP : EPOLLHUP;
+
+	if (share->pass)
+		shutdown(share->pipe.fd, SHUT_WR);
+	return homad_watch(d, &share->pipe, events);
+}
+
 static int begin(struct homad *d, struct homad_client *client,
 		 struct homad_share *share, const struct homa_ctl_request *r,
 		 char *err, size_t errlen)
@@ -224,7 +262,7 @@ static int begin(struct homad *d, struct homad_client *client,
 	share->limit.fd = -1;
 	share->pass = r->bytes & HOMA_CTL_FOR_PASS;
 	share->cookie = share->pass ? r->pass.cookie : 0;
-	rc = homad_watch(d, &share->pipe, EPOLLHUP);
+	rc = watch(d, share);
 	if (!rc && (r->bytes & HOMA_CTL_FOR_EXEC)) {
 		rc = limit_time(d, share);
 		if (rc)
@@ -239,19 +277,6 @@ static int begin(struct homad *d, struct homad_client *client,
 	return rc;
 }
 
-/* Is the descriptor what a ticket of this kind comes with: a pipe, or a UNIX socket? */
-static bool is_fit(int fd, bool pass)
-{
-	socklen_t size = sizeof(int);
-	int domain;
-
-	/* fstat() may ask a file system, which may never answer. */
-	if (!pass)
-		return fcntl(fd, F_GETPIPE_SZ) >= 0;
-	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) &&
-	       domain == AF_UNIX;
-}
-
 /* Returns what is wrong with a request for a ticket, or NULL. */
 static const char *wrong_with(const struct homad_client *client,
 			      const struct homa_ctl_request *r)
@@ -261,8 +286,8 @@ static const char *wrong_with(const struct homad_client *client,
 	if (!client->app->streams || client->passed_fd < 0)
 		return "a ticket is for the streams of an attachment that has some, and a pipe comes with the request";
 	if (!is_fit(client->passed_fd, pass))
-		return pass ? "with the request for a stream that is passed on comes a UNIX socket, and nothing else" :
-			      "with the request for a ticket comes a pipe, and nothing else";
+		return pass ? "with the request for a stream that is passed on comes a UNIX socket of type SOCK_STREAM that is connected, and nothing else" :
+			      "with the request for a ticket comes the read end of a pipe, and nothing else";
 	if (pass && !r->pass.cookie)
 		return "the number of the socket that stands for a stream (SO_COOKIE) is never 0";
 	return NULL;
