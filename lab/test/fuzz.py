@@ -192,7 +192,8 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         metavar="SECONDS",
         default=0,
-        help="an application that breaks every rule beside others, at homad",
+        help="an application that breaks every rule beside others at homad, of RPCs and of TCP"
+        " streams; $HOMA_HOSTILE_KIND keeps it to some kinds of lives, such as stream_*",
     )
     modes.add_argument(
         "--network",

@@ -9,6 +9,9 @@
  *	hostile SEED life=N [NAME] IP PORT	life number N again, perhaps of a kind
  *	hostile SEED SECONDS NAME IP PORT	random lives of a kind
  *
+ * "stream_*" as NAME means all kinds whose names begin so. At $HOMA_HOSTILE_FAR there may be
+ * another echo server of TCP, at the same port.
+ *
  * Prints every 100th life and at the end how many of each kind there were.
  */
 #include <arpa/inet.h>
@@ -44,11 +47,18 @@ static const struct {
 	{ "killed", live_killed },
 	{ "stopped", live_stopped },
 	{ "polite", live_polite },
+	{ "stream_commands", live_stream_commands },
+	{ "stream_slots", live_stream_slots },
+	{ "stream_indices", live_stream_indices },
+	{ "stream_scribble", live_stream_scribble },
+	{ "stream_memory", live_stream_memory },
+	{ "stream_listen", live_stream_listen },
+	{ "stream_share", live_stream_share },
+	{ "stream_pass", live_stream_pass },
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 #define PATIENCE_MS 60000 /* for one life on a busy machine */
-#define REFUSED 42	  /* status: homad did not want us any more */
 
 static unsigned long lived[KINDS], refused;
 static int64_t life_ends;
@@ -126,7 +136,7 @@ void hostile_attach(struct hostile *h, struct raw *r)
 	if (rc == -ECONNREFUSED || rc == -ENOENT)
 		raw_die("homad is gone: %s", strerror(-rc));
 	if (rc)
-		_exit(REFUSED);
+		_exit(HOSTILE_REFUSED);
 }
 
 struct homa_sqe hostile_sqe(struct hostile *h, struct raw *r, int evil)
@@ -217,32 +227,59 @@ static int live(struct hostile *h, size_t kind)
 	return status;
 }
 
+static void parse(const char *text, uint8_t ip[16])
+{
+	if (inet_pton(AF_INET, text, ip + 12) == 1)
+		ip[10] = ip[11] = 0xff;
+	else if (inet_pton(AF_INET6, text, ip) != 1)
+		raw_die("%s is not an address", text);
+}
+
+/* Is the kind named @wanted, or does its name begin so, with a star behind? */
+static bool is_wanted(size_t kind, const char *wanted)
+{
+	size_t n = strcspn(wanted, "*");
+
+	return !strncmp(kinds[kind].name, wanted, n) &&
+	       (wanted[n] || !kinds[kind].name[n]);
+}
+
+static size_t choose(struct hostile *h, const char *wanted)
+{
+	size_t kind;
+
+	for (kind = 0; wanted && !is_wanted(kind, wanted);)
+		if (++kind == KINDS)
+			raw_die("no kind of life '%s'", wanted);
+	do
+		kind = below(h, KINDS);
+	while (wanted && !is_wanted(kind, wanted));
+	return kind;
+}
+
 static void one_life(uint64_t seed, unsigned long number, const char *wanted,
 		     const char *ip, const char *port)
 {
 	struct hostile h = { .rng = seed * 1000003 + number };
+	const char *far = getenv("HOMA_HOSTILE_FAR");
 	size_t kind;
 	int status;
 
-	if (inet_pton(AF_INET, ip, h.ip + 12) == 1)
-		h.ip[10] = h.ip[11] = 0xff;
-	else if (inet_pton(AF_INET6, ip, h.ip) != 1)
-		raw_die("%s is not an address", ip);
+	parse(ip, h.ip);
+	h.has_far = far != NULL;
+	if (far)
+		parse(far, h.far);
 	h.port = (uint16_t)atoi(port);
 	h.ms = 20 + (int)below(&h, 200);
-	kind = below(&h, KINDS);
-	if (wanted)
-		for (kind = 0; strcmp(kinds[kind].name, wanted);)
-			if (++kind == KINDS)
-				raw_die("no kind of life '%s'", wanted);
-	if (number % 100 == 0 || wanted) {
+	kind = choose(&h, wanted);
+	if (number % 100 == 0 || (wanted && !strchr(wanted, '*'))) {
 		printf("life %lu: %s\n", number, kinds[kind].name);
 		fflush(stdout);
 	}
 	status = live(&h, kind);
 	lived[kind]++;
 	/* Its own death is allowed: it plays with memory that homad may take. */
-	if (WIFEXITED(status) && WEXITSTATUS(status) == REFUSED)
+	if (WIFEXITED(status) && WEXITSTATUS(status) == HOSTILE_REFUSED)
 		refused++;
 	else if (WIFEXITED(status) && WEXITSTATUS(status))
 		raw_die("seed %llu, life %lu (%s) says it",

@@ -13,15 +13,20 @@
  * struct hostile - one life
  * @rng: state of the random numbers; use below().
  * @ip, @port: an echo server that other applications use; to be hit with
- *	proper requests only, and seldom.
+ *	proper requests only, and seldom. One of TCP has the same port there.
+ * @far, @has_far: another host that echoes by TCP, at the same port, if there is one.
  * @ms: how long it should last.
  */
 struct hostile {
 	uint64_t rng;
-	uint8_t ip[16];
+	uint8_t ip[16], far[16];
 	uint16_t port;
+	bool has_far;
 	int ms;
 };
+
+/* The status of a life that homad did not want any more. */
+#define HOSTILE_REFUSED 42
 
 /** below() - a random number from 0 to @n - 1. */
 uint32_t below(struct hostile *h, uint32_t n);
@@ -56,5 +61,17 @@ void live_attach_many(struct hostile *h);
 void live_killed(struct hostile *h);
 void live_stopped(struct hostile *h);
 void live_polite(struct hostile *h);
+
+/* hostile_streams.c: the memory of TCP streams */
+void live_stream_commands(struct hostile *h);
+void live_stream_slots(struct hostile *h);
+void live_stream_indices(struct hostile *h);
+void live_stream_scribble(struct hostile *h);
+void live_stream_memory(struct hostile *h);
+
+/* hostile_shares.c: listeners and streams of TCP that several attachments have */
+void live_stream_listen(struct hostile *h);
+void live_stream_share(struct hostile *h);
+void live_stream_pass(struct hostile *h);
 
 #endif

@@ -59,7 +59,7 @@ struct homa_ctl_request raw_request(enum homa_ctl_op op)
 	return request;
 }
 
-static int receive(int sock, struct homa_ctl_answer *answer, int *fds, int max)
+int raw_hear(int sock, struct homa_ctl_answer *answer, int *fds, int max)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(int) * HOMA_CTL_ATTACH_FDS)];
@@ -74,6 +74,7 @@ static int receive(int sock, struct homa_ctl_answer *answer, int *fds, int max)
 	ssize_t n;
 	int i;
 
+	memset(answer, 0, sizeof(*answer));
 	for (i = 0; i < max; i++)
 		fds[i] = -1;
 	n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
@@ -97,7 +98,7 @@ int raw_ask(int sock, const struct homa_ctl_request *request,
 	memset(answer, 0, sizeof(*answer));
 	if (send(sock, request, sizeof(*request), MSG_NOSIGNAL) < 0)
 		return -errno;
-	return receive(sock, answer, fds, max);
+	return raw_hear(sock, answer, fds, max);
 }
 
 static void *map(int fd, size_t bytes)

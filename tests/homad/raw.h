@@ -59,6 +59,8 @@ struct homa_ctl_request raw_request(enum homa_ctl_op op);
  */
 int raw_ask(int sock, const struct homa_ctl_request *request,
 	    struct homa_ctl_answer *answer, int *fds, int max);
+/** raw_hear() - wait for the answer to a request that was sent. */
+int raw_hear(int sock, struct homa_ctl_answer *answer, int *fds, int max);
 
 /** raw_attach() - connect, attach with @pool_bytes (0: default), map. 0 or a
  *  negative errno; @r is to be closed in either case. */

@@ -4,6 +4,8 @@
 streamtool.py SOCKET serve ADDRESS PORT COUNT      echo until COUNT connections have ended
 streamtool.py SOCKET send ADDRESS PORT BYTES       send so many, and compare what comes back
 streamtool.py SOCKET try ADDRESS PORT [SOURCE]     what connecting ends with: opened, or an error
+streamtool.py SOCKET steady ADDRESS PORT SEED      send random bytes, a connection after the other, and compare what
+                                                   comes back, until SIGTERM
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import errno
 import ipaddress
 import mmap
 import os
+import random
 import select
+import signal
 import socket
 import struct
 import sys
@@ -283,7 +287,7 @@ def serve(streams: Streams, address: str, port: int, count: int) -> None:
             state = stream.state  # before the bytes: what comes with the end is not left
             data = left.pop(stream.slot, b"") + stream.take()
             data = data[stream.write(data) :]
-            if data:
+            if data and not state & HAS_ERROR:
                 left[stream.slot] = data
             elif state & (HAS_END | HAS_ERROR):
                 streams.close_stream(stream)
@@ -292,12 +296,39 @@ def serve(streams: Streams, address: str, port: int, count: int) -> None:
 
 
 def send(streams: Streams, address: str, port: int, size: int) -> None:
-    streams.connect(address, port, 77)
-    kind, error, stream, token = streams.wait()[0]
-    assert (kind, token) == (OPENED, 77), (kind, error, token)
-    assert stream is not None
     data = bytes(i * 7 % 251 for i in range(min(size, 1 << 16)))
-    data = (data * (size // max(len(data), 1) + 1))[:size]
+    echo(streams, address, port, (data * (size // max(len(data), 1) + 1))[:size])
+    print("echoed", size)
+
+
+def steady(streams: Streams, address: str, port: int, seed: int) -> None:
+    rng = random.Random(seed)
+    ended: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
+    count = sent = 0
+    while not ended:
+        data = rng.randbytes(rng.choice([1, 100, 5000, 70000, 300000]))
+        echo(streams, address, port, data)
+        count += 1
+        sent += len(data)
+        if count == 1:
+            print("going", flush=True)
+    print("steady", count, sent)
+
+
+def echo(streams: Streams, address: str, port: int, data: bytes) -> None:
+    """Send it by a connection of its own and see that the same comes back, and nothing else."""
+    streams.connect(address, port, 77)
+    stream = None
+    while stream is None:
+        events = streams.wait(60)
+        assert events, "no answer for a minute"
+        # There may be late ones of the connection before.
+        for kind, error, opened, token in events:
+            if kind in (OPENED, FAILED):
+                assert (kind, token) == (OPENED, 77), (kind, error, token)
+                stream = opened
+    size = len(data)
     sent, back, shut = 0, b"", False
     while (
         not (stream.state & (HAS_END | HAS_ERROR) and shut)
@@ -311,12 +342,12 @@ def send(streams: Streams, address: str, port: int, size: int) -> None:
             shut = True
         back += stream.take()
         if len(back) < size or not stream.state & HAS_END:
-            streams.wait()
+            words = [stream.word(4 * i) for i in (*range(9), *range(32, 37))]
+            assert streams.wait(60), f"{sent} sent, {len(back)} back, still for a minute: {words}"
     back += stream.take()
     streams.close_stream(stream)
     assert not stream.error, os.strerror(stream.error)
     assert back == data, f"{len(back)} of {size} bytes came back"
-    print("echoed", len(back))
 
 
 def main() -> None:
@@ -326,6 +357,8 @@ def main() -> None:
         serve(streams, address, int(port), int(rest[0]))
     elif verb == "send":
         send(streams, address, int(port), int(rest[0]))
+    elif verb == "steady":
+        steady(streams, address, int(port), int(rest[0]))
     else:
         streams.connect(address, int(port), 5, *rest)
         kind, error, _, token = streams.wait()[0]

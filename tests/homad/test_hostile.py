@@ -2,15 +2,20 @@
 """Applications that break the rules: nothing but they themselves is harmed.
 
 HOMA_HOSTILE_SECONDS and HOMA_HOSTILE_SEED make the fuzzer's run longer or repeat one (`./homa fuzz --hostile`).
+HOMA_HOSTILE_KIND keeps it to some kinds of lives, such as "stream_*".
 """
 
 from __future__ import annotations
 
+import operator
 import os
+import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from apitool import CLIENT, PATIENT
@@ -25,16 +30,26 @@ from homad import (
     report,
     two_hosts,
 )
-from netns import Process
+from netns import Process, eventually
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 HOSTILE, RULES, STEADY = PROGRAMS / "hostile", PROGRAMS / "rules", PROGRAMS / "steady"
-SECONDS = float(os.environ.get("HOMA_HOSTILE_SECONDS") or 15)
+SECONDS = float(os.environ.get("HOMA_HOSTILE_SECONDS") or 20)
+KIND = os.environ.get("HOMA_HOSTILE_KIND") or "*"
 SEED = int(os.environ.get("HOMA_HOSTILE_SEED") or time.time_ns() // 1000 % 10**9)
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 # Nobody starves the others of attachments or of memory; there is plenty for each in the tests.
 CONFIG = {**protocol(PATIENT), "quota": {"attachments": 40, "user_memory": "1024MiB"}}
+# Half of the hostile application's own listeners have limits, so that bytes of theirs are held.
+SLOW = {"listen": [6000, 6499], "connect": [6000, 6499], "send": "8 Mbit/s", "receive": "8 Mbit/s",
+        "connections": 30}  # fmt: skip
+WITH_STREAMS = {
+    **CONFIG,
+    "tcp": {"streams": 64},
+    "tcp_rule": [{"user": 65534, **SLOW}, {"listen": [1000, 9999], "connect": [1000, 9999]}],
+}
+TOOL = Path(__file__).parent / "streamtool.py"
 
 
 def echo_server(host: Host, port: int) -> Process:
@@ -83,34 +98,70 @@ def test_rule__broken_once(lawful: Host, rule: str) -> None:
     lawful.homad.check()
 
 
+def stream_server(host: Host, port: int) -> Process:
+    """Echoes by homad's streams, with a correct library's words."""
+    server = host.start([sys.executable, TOOL, host.homad.socket, "serve", host.v4, port, 10**9])
+    assert server.line(60) == "ready"
+    return server
+
+
+def stream_steady(host: Host, to: Host, port: int) -> Process:
+    """Connection after connection, each of whose bytes has to come back."""
+    words = [sys.executable, TOOL, host.homad.socket, "steady", to.v4, port, SEED]
+    return going(host.start(words))
+
+
+def held(host: Host) -> tuple[int, int]:
+    """Descriptors and memory of applications, but for the local ports that homad keeps for connections, whose number
+    grows as they are needed."""
+    kinds = host.homad.fds().values()
+    return sum(not kind.startswith("socket:") for kind in kinds), host.homad.maps()
+
+
 def test_hostile__only_itself_is_harmed() -> None:
-    """Steady applications on both hosts, while another user's breaks every rule for a while."""
-    with two_hosts(config=CONFIG) as (a, b):
-        before = a.homad.resources()
+    """Steady applications on both hosts, by RPCs and by streams, while another user's breaks every rule for a while."""
+    with two_hosts(config=WITH_STREAMS) as (a, b):
+        before = held(a)
         servers = [echo_server(a, 4000), echo_server(b, 4000)]
         # One for the hostile application, so that no order of its to end the server matters.
         target = echo_server(a, 4001)
+        streams = [stream_server(host, port) for host in (a, b) for port in (5000, 4001)]
+        pipes = [stream_steady(a, a, 5000), stream_steady(a, b, 5000), stream_steady(b, a, 5000)]
         fields = [
             going(a.start([STEADY, a.address(a, 4000)])),
             going(a.start([STEADY, a.address(b, 4000)])),
             going(b.start([STEADY, b.address(a, 4000, "v6")])),
         ]
-        hostile = a.start([*NOBODY, str(HOSTILE), str(SEED), str(SECONDS), a.v4, "4001"])
+        lives = [*NOBODY, str(HOSTILE), str(SEED), str(SECONDS), KIND, a.v4, "4001"]
+        hostile = a.start(lives, HOMA_HOSTILE_FAR=b.v4)
         status, out, err = hostile.wait(SECONDS + 120)
         assert status == 0, f"{out}{err}\n{a.homad.log()[-4000:]}"
+        counted = re.search(r"(\d+) lives, (\d+) refused:", out)
+        assert counted, out
+        lived, refused = map(int, counted.groups())
+        assert refused < lived / 2, out
+        connections = 0
+        for pipe in pipes:
+            assert pipe.running(), f"seed {SEED}: {pipe.wait(10)}"
+            status, out, err = pipe.stop(signal.SIGTERM, timeout=90)
+            assert status == 0, f"seed {SEED}: {err}"
+            connections += int(out.split()[-2])
         rpcs = 0
         for steady in fields:
             assert steady.running(), f"seed {SEED}: {steady.wait(10)}"
             rpcs += ended_well(steady)[0]
         evicted = a.homad.log().count("it broke the rules")
-        report(seed=SEED, seconds=SECONDS, lives=int(out.split(" lives,")[0].split()[-1]), evicted=evicted,
-               rpcs_of_others=rpcs, harmed=0)  # fmt: skip
+        report(seed=SEED, seconds=SECONDS, lives=lived, evicted=evicted, rpcs_of_others=rpcs,
+               connections_of_others=connections, harmed=0)  # fmt: skip
         for host in (a, b):
             host.homad.check()
         for server in (*servers, target):
             assert server.running(), server.wait()
             assert server.stop(timeout=60)[0] == 0
-        a.homad.await_resources(before, 60)
+        for server in streams:
+            assert server.running(), server.wait()
+            server.stop(signal.SIGKILL)
+        eventually(lambda: all(map(operator.le, held(a), before)), 60)
 
 
 @pytest.mark.parametrize(
