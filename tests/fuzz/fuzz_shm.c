@@ -5,18 +5,24 @@
  * field, message bytes, kicks, time, binding, a new pool, shutdown, eviction
  * and a new start. A second application, which does everything right, lives in
  * the same daemon; a nic leads to a network where nobody answers, or where the
- * input makes up packets.
+ * input makes up packets. If the input wants that, both have TCP streams, too,
+ * and the second one echoes what comes to its listener.
  *
  * Whatever the first one did: an echo of the second one with itself works and
- * has its content, and when both are gone the engine holds nothing of theirs.
+ * has its content, by an RPC and by a stream, and when both are gone the
+ * engine holds nothing of theirs.
  * Each piece of shared memory is an allocation of its own, so that ASan sees
  * every access beside it.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include "shm_bed.h"
+#include "shm_lies.h"
+#include "shm_script.h"
+#include "shm_streams.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -26,6 +32,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 #define GOOD_PORT 77
 #define EVIL_PORT 78
 #define MAX_OPS 400
+/* An operation of this kind is about streams; the others count from 0. */
+#define STREAMS_FROM 240
 
 enum op {
 	OP_ROUNDS,
@@ -47,11 +55,8 @@ enum op {
 	OPS,
 };
 
-struct script {
-	const u8 *at, *end;
-};
-
 static struct shm_side evil, good;
+static struct shm_streams evil_tcp, good_tcp;
 static u64 inputs;
 
 /* Commands count like packets here. */
@@ -71,37 +76,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- the script ---- */
-
-static u32 byte(struct script *s)
-{
-	return s->at < s->end ? *s->at++ : 0;
-}
-
-static u32 word(struct script *s)
-{
-	u32 low = byte(s);
-
-	return low | byte(s) << 8;
-}
-
-/* Mostly small, sometimes at an edge, sometimes anything. */
-static u32 number(struct script *s)
-{
-	static const u32 edges[] = {
-		0,	    1,	       4096,	     4097,
-		65535,	    65536,     SHM_DATA - 1, SHM_DATA,
-		1000000,    1000001,   0x7fffffff,   0x80000000,
-		0xfffffffe, 0xffffffff
-	};
-	u32 how = byte(s);
-
-	if (how < 128)
-		return how;
-	if (how < 200)
-		return edges[how % (sizeof(edges) / sizeof(edges[0]))];
-	return word(s) | word(s) << 16;
-}
+/* ---- the good one ---- */
 
 static bool serve(u32 length, u8 mark)
 {
@@ -292,13 +267,59 @@ static void ask_evil(struct script *s)
 	shm_push(&good, &sqe);
 }
 
+/* ---- streams ---- */
+
+static void serve_streams(void)
+{
+	if (good_tcp.open)
+		shm_streams_serve(&good_tcp, &good);
+}
+
+static void end_evil(void)
+{
+	if (evil_tcp.open)
+		shm_streams_leave(&evil_tcp);
+	shm_detach(&evil, serve_streams);
+	if (evil_tcp.open)
+		shm_streams_free(&evil_tcp, &evil);
+}
+
+/* Returns whether the evil one can use streams; those of both begin when it first does. */
+static bool have_streams(void)
+{
+	static u8 *spans;
+
+	if (evil.app.phase != HOMAD_APP_OPEN)
+		return false;
+	if (!spans)
+		spans = mmap(NULL, (size_t)SHM_SLOTS * 2 * HOMA_STREAM_SPAN,
+			     PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	MUST(spans != MAP_FAILED);
+	if (!good_tcp.open) {
+		shm_streams_open(&good_tcp, &good, NULL);
+		shm_streams_listen(&good_tcp, GOOD_TCP);
+	}
+	if (!evil_tcp.open)
+		shm_streams_open(&evil_tcp, &evil, spans);
+	return true;
+}
+
 static void step(struct script *s)
 {
 	struct homa_sqe sqe;
-	u32 op = byte(s) % OPS, n;
+	u32 op = byte(s), n;
 
 	if (!evil.open)
 		shm_attach(&evil, EVIL_POOL);
+	if (op >= STREAMS_FROM) {
+		if (have_streams())
+			shm_lies_step(s, &evil_tcp, &evil);
+		serve(1, 0);
+		serve_streams();
+		return;
+	}
+	op %= OPS;
 	switch (op) {
 	case OP_ROUNDS:
 		shm_rounds(1 + byte(s) % 8);
@@ -338,7 +359,7 @@ static void step(struct script *s)
 			   &evil.app);
 		break;
 	case OP_RESTART:
-		shm_detach(&evil);
+		end_evil();
 		break;
 	case OP_PACKET:
 		packet(s);
@@ -362,6 +383,25 @@ static void step(struct script *s)
 		break;
 	}
 	serve(1, 0);
+	serve_streams();
+}
+
+static void good_streams_work(void)
+{
+	u32 rounds;
+
+	if (!good_tcp.open)
+		return;
+	/* Connections of the evil one end. */
+	for (rounds = 0; rounds < SHM_MAX_ROUNDS && good_tcp.s.num_open;
+	     rounds++) {
+		shm_rounds(1);
+		fuzz_clock += 100000;
+		serve_streams();
+	}
+	MUST(!good_tcp.s.num_open);
+	shm_streams_echo(&good_tcp, &good, GOOD_TCP, 1);
+	shm_streams_echo(&good_tcp, &good, GOOD_TCP, 10000);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
@@ -379,11 +419,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	good_works(1);
 	good_works(100000);
 	if (evil.open)
-		shm_detach(&evil);
+		end_evil();
 	good_works(5000);
-	shm_detach(&good);
+	good_streams_work();
+	shm_detach(&good, NULL);
+	if (good_tcp.open)
+		shm_streams_free(&good_tcp, &good);
 	MUST(homa_list_empty(&shm_homad.threads[0]->apps));
 	MUST(homa_list_empty(&shm_homad.threads[0]->closing));
 	shm_stop();
+	shm_streams_stop();
 	return 0;
 }

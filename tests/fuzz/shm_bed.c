@@ -111,6 +111,7 @@ void shm_stop(void)
 {
 	const struct homad_counters *c = &shm_homad.threads[0]->counters;
 
+	/* Commands of streams are among them. */
 	shm_handled += c->commands + c->local_packets + c->completions;
 	homad_thread_free(shm_homad.threads[0]);
 	nic_close(shm_homad.ports[0].nic);
@@ -174,7 +175,7 @@ void shm_attach(struct shm_side *s, u32 pool)
 	s->open = true;
 }
 
-void shm_detach(struct shm_side *s)
+void shm_detach(struct shm_side *s, void (*meanwhile)(void))
 {
 	struct homad_app *app = &s->app;
 	u32 i;
@@ -183,6 +184,8 @@ void shm_detach(struct shm_side *s)
 	for (i = 0; i < SHM_MAX_ROUNDS && app->phase != HOMAD_APP_DEAD; i++) {
 		shm_rounds(1);
 		fuzz_clock += 100000;
+		if (meanwhile)
+			meanwhile();
 	}
 	MUST(app->phase == HOMAD_APP_DEAD);
 	MUST(app->rpcs == 0);

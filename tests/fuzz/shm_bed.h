@@ -54,8 +54,9 @@ void shm_rounds(u32 n);
 
 /** shm_attach() - a new attachment with @pool bytes of receive pool. */
 void shm_attach(struct shm_side *s, u32 pool);
-/** shm_detach() - end it; its RPCs must come to an end. */
-void shm_detach(struct shm_side *s);
+/** shm_detach() - end it; its RPCs and streams must come to an end. @meanwhile: what the other one
+ *  does in each round, or NULL. */
+void shm_detach(struct shm_side *s, void (*meanwhile)(void));
 void shm_push(struct shm_side *s, const struct homa_sqe *sqe);
 /** shm_request() - a proper one to 10.0.0.1, with the next token. */
 struct homa_sqe shm_request(struct shm_side *s, u16 port, u32 length);
