@@ -16,21 +16,21 @@ static int segments(struct homa_emb *e, const struct homa_tx_desc *desc, int at)
 				&e->headers[at], HOMA_EMB_TX_BATCH - at);
 }
 
-/* Gives the nic @n packets of @count descriptors. Returns false if the nic was full. */
-static bool transmit(struct homa_emb *e, const u8 *packets, int count, int n)
+/* Gives the nic @n packets of @count descriptors. Returns how many it took. */
+static int transmit(struct homa_emb *e, const u8 *packets, int count, int n)
 {
 	int sent = nic_tx(e->nic, e->tx, n);
 
 	homa_packets_done(&e->ctx, e->descs, packets, count, e->tx, n, sent,
 			  nic_tx_unsent(e->nic));
-	return sent >= n;
+	return sent;
 }
 
 int homa_emb_tx(struct homa_emb *e)
 {
 	u8 packets[HOMA_EMB_TX_BATCH];
 	enum homa_tx_result result = HOMA_TX_PACKET;
-	int total = 0;
+	int total = 0, sent;
 
 	e->deferred = 0;
 	e->ctx.tx_link = NULL;
@@ -59,12 +59,13 @@ int homa_emb_tx(struct homa_emb *e)
 		}
 		if (result == HOMA_TX_WAIT)
 			e->tx_at = e->descs[count].not_before;
-		if (n && !transmit(e, packets, count, n)) {
+		/* What a full nic did not take is no work, or nobody would ever sleep. */
+		sent = n ? transmit(e, packets, count, n) : 0;
+		total += sent;
+		if (sent < n) {
 			e->tx_blocked = true;
-			total += n;
 			break;
 		}
-		total += n;
 	}
 	if (total)
 		nic_flush(e->nic);

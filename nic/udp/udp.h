@@ -138,7 +138,8 @@ struct udp_batch {
  * @scope: the interface index of link-local peers, 0 until one was heard.
  * @gso: true if messages of several packets are sent.
  * @gro: true if such messages may be received.
- * @blocked: true if the socket buffer was full, so that nic_arm() has to wait for room.
+ * @blocked: true if the socket buffer was full since the last nic_arm(), so that the next one has
+ *	to wait for room.
  * @awaits_room: true if @epfd becomes readable when there is room to send.
  * @news: the number of datagrams that have come, which the kernel counts in memory, or NULL;
  *	see udp_watch.c.

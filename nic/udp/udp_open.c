@@ -58,20 +58,23 @@ static int udp_fd(const struct nic *nic)
 static bool udp_arm(struct nic *nic)
 {
 	struct udp *u = udp_of(nic);
+	bool for_room = u->blocked;
 
 	if (++u->sleeps >= SLEEPS_IN_VAIN) {
 		udp_take_errors(u);
 		u->sleeps = 0;
 	}
-	/* If the socket buffer is full, the descriptor wakes when there is room again. */
-	if (u->blocked != u->awaits_room) {
+	/* If the socket buffer is full, the descriptor wakes when there is room again. Who has
+	 * still something to send then tries before the next sleep, and else need not be woken. */
+	u->blocked = false;
+	if (for_room != u->awaits_room) {
 		struct epoll_event ev = { .events = EPOLLIN };
 
-		if (u->blocked)
+		if (for_room)
 			ev.events |= EPOLLOUT;
 		epoll_ctl(u->epfd, EPOLL_CTL_MOD, u->fd, &ev);
 		nic->stats.syscalls++;
-		u->awaits_room = u->blocked;
+		u->awaits_room = for_room;
 	}
 	return u->b_head != u->b_tail || nic->errq.head != nic->errq.tail;
 }

@@ -200,6 +200,15 @@ static int own_error(struct udp *u, const struct nic_tx *pkt, int error)
 	return rc;
 }
 
+/* Does @error say that the packet may be sent later? ENOBUFS is said of the device's queue, and the
+ * socket is writable all the same, so nobody may wait for that: the caller tries again after a
+ * while. */
+static bool is_full(struct udp *u, int error)
+{
+	u->blocked = error == -EAGAIN;
+	return error == -EAGAIN || error == -ENOBUFS;
+}
+
 /*
  * A message was refused. The error may be about an earlier packet, so each packet is
  * tried again by itself. That also shows whether the device cannot do GSO (EIO, EINVAL)
@@ -218,10 +227,8 @@ static int retry(struct udp *u, const struct nic_tx *pkts, int count, int error)
 			udp_take_errors(u);
 			rc = send_plain(u, &pkts[i]);
 		}
-		if (rc == -EAGAIN || rc == -ENOBUFS) {
-			u->blocked = true;
+		if (is_full(u, rc))
 			return i;
-		}
 		if (rc == -EMSGSIZE)
 			gso_refused = false;
 		if (!rc) {
@@ -263,10 +270,8 @@ static int send_batch(struct udp *u, const struct nic_tx *pkts)
 		}
 		if (!error)
 			continue;
-		if (error == -EAGAIN || error == -ENOBUFS) {
-			u->blocked = true;
+		if (is_full(u, error))
 			return done;
-		}
 		if (error == -EINTR)
 			continue;
 		sent = retry(u, pkts + b->first[at], b->count[at], error);

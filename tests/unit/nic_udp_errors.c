@@ -9,6 +9,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -223,6 +224,45 @@ static void send__counts_what_has_left(void **state)
 	nic_close(b);
 }
 
+static bool readable(struct nic *nic)
+{
+	struct pollfd fd = { .fd = nic_fd(nic), .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* Sends a packet that the kernel does not take now; is the sender woken then, without anything new,
+ * as the socket is writable? */
+static bool wakes(struct nic *a, const struct nic_tx *tx, int error)
+{
+	refusal = error;
+	times = 1;
+	assert_int_equal(nic_tx(a, tx, 1), 0);
+	assert_false(nic_arm(a));
+	return readable(a);
+}
+
+/* A full socket buffer wakes the sender when there is room, once: who has something to send tries
+ * before the next sleep. Of a full queue of the device the socket says nothing. */
+static void send__wakes_for_room_only(void **state)
+{
+	struct nic *a = open_udp(), *b = open_udp();
+	u8 hdr[28] = { 0x80, 1, 0, 2 };
+	struct nic_tx tx = { .dst = nic_info(b)->address,
+			     .hdr = hdr,
+			     .hdr_len = sizeof(hdr) };
+
+	(void)state;
+	assert_true(wakes(a, &tx, EAGAIN));
+	assert_false(nic_arm(a));
+	assert_false(readable(a));
+	assert_false(wakes(a, &tx, ENOBUFS));
+	assert_true(wakes(a, &tx, EAGAIN));
+	assert_false(wakes(a, &tx, ENOBUFS));
+	nic_close(a);
+	nic_close(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +271,7 @@ int main(void)
 		cmocka_unit_test(send__is_blamed_for_its_own),
 		cmocka_unit_test(send__joined_unless_the_device_refuses),
 		cmocka_unit_test(send__counts_what_has_left),
+		cmocka_unit_test(send__wakes_for_room_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

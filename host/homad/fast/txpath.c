@@ -32,9 +32,9 @@ static int segments(struct homad_thread *t, const struct homa_tx_desc *desc,
 				&t->headers[at], HOMAD_TX_BATCH - at);
 }
 
-/* Hands @n packets of @count descriptors to the nic; returns false if it was full. */
-static bool transmit(struct homad_thread *t, struct homad_port *port,
-		     const u8 *packets, int count, int n)
+/* Hands @n packets of @count descriptors to the nic; returns how many it took. */
+static int transmit(struct homad_thread *t, struct homad_port *port,
+		    const u8 *packets, int count, int n)
 {
 	int i, sent = nic_tx(port->nic, t->tx, n);
 
@@ -42,7 +42,7 @@ static bool transmit(struct homad_thread *t, struct homad_port *port,
 		homad_trace_tx(t, port, HOMAD_TRACE_TX, &t->tx[i]);
 	homa_packets_done(&t->ctx, t->descs, packets, count, t->tx, n, sent,
 			  nic_tx_unsent(port->nic));
-	return sent >= n;
+	return sent;
 }
 
 /* Is it still Homa's turn to send, while TCP waits, too? */
@@ -92,7 +92,7 @@ void homad_tx_early_end(struct homad_thread *t)
 	if (!n)
 		return;
 	port->unflushed = true;
-	if (!transmit(t, port, t->early, n, n))
+	if (transmit(t, port, t->early, n, n) < n)
 		port->tx_blocked = true;
 }
 
@@ -102,7 +102,7 @@ int homad_tx(struct homad_thread *t, struct homad_port *port)
 {
 	u8 packets[HOMAD_TX_BATCH];
 	enum homa_tx_result result = HOMA_TX_PACKET;
-	int total = 0;
+	int total = 0, sent;
 
 	port->tx_at = HOMA_NEVER;
 	port->tx_blocked = false;
@@ -133,8 +133,10 @@ int homad_tx(struct homad_thread *t, struct homad_port *port)
 		}
 		if (result == HOMA_TX_WAIT)
 			port->tx_at = t->descs[count].not_before;
-		total += n;
-		if (n && !transmit(t, port, packets, count, n)) {
+		/* What a full nic did not take is no work, or the thread would never sleep. */
+		sent = n ? transmit(t, port, packets, count, n) : 0;
+		total += sent;
+		if (sent < n) {
 			port->tx_blocked = true;
 			break;
 		}
