@@ -87,6 +87,13 @@ static inline struct packet_nic *packet_of(const struct nic *nic)
 						      eth.nic);
 }
 
+/* packet_filter.c */
+/** packet_filter() - have the kernel give the socket Homa packets to our addresses alone, as the
+ *  XDP program does: whole ones, without a VLAN tag. Returns 0 or a negative errno. */
+int packet_filter(const struct packet_nic *nic);
+/** packet_filter_nothing() - have the kernel give the socket @fd nothing. */
+int packet_filter_nothing(int fd);
+
 /* packet_rx.c: receiving, the slow side, and sleeping */
 int packet_rx_open(struct packet_nic *p);
 void packet_rx_close(struct packet_nic *p);

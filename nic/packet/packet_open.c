@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <netinet/in.h>
@@ -17,46 +16,6 @@
 #include <unistd.h>
 
 #define SOCKET_BUFFER (8 << 20)
-
-/* Lets Homa packets through as the XDP program does: whole ones of IPv4 and IPv6, without a VLAN
- * tag, and only those that the device received for this host. */
-static const struct sock_filter homa_only[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (u32)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_HOST, 0, 12),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-		 (u32)(SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 10),
-	BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 5, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 7),
-	/* IPv4: the protocol, and no fragment */
-	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, NIC_ETH_HLEN + 9),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_HOMA, 0, 5),
-	BPF_STMT(BPF_LD | BPF_H | BPF_ABS, NIC_ETH_HLEN + 6),
-	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3fff, 3, 2),
-	/* IPv6: the protocol */
-	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, NIC_ETH_HLEN + 6),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_HOMA, 0, 1),
-	BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
-	BPF_STMT(BPF_RET | BPF_K, 0),
-};
-
-static const struct sock_filter nothing[] = {
-	BPF_STMT(BPF_RET | BPF_K, 0),
-};
-
-static int set_filter(int fd, const struct sock_filter *code, size_t n)
-{
-	struct sock_fprog prog = {
-		.len = (unsigned short)n,
-		.filter = (struct sock_filter *)code,
-	};
-
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog,
-			  sizeof(prog)) < 0 ?
-		       -errno :
-		       0;
-}
 
 static void close_one(int fd)
 {
@@ -126,7 +85,7 @@ static int open_quiet(int family, int *fd)
 		return errno == EAFNOSUPPORT || errno == EPROTONOSUPPORT ?
 			       0 :
 			       -errno;
-	return set_filter(*fd, nothing, HOMA_ARRAY_SIZE(nothing));
+	return packet_filter_nothing(*fd);
 }
 
 static int open_socket(struct packet_nic *p)
@@ -140,7 +99,7 @@ static int open_socket(struct packet_nic *p)
 	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->fd < 0)
 		return -errno;
-	rc = set_filter(p->fd, homa_only, HOMA_ARRAY_SIZE(homa_only));
+	rc = packet_filter(p);
 	if (rc)
 		return rc;
 	if (setsockopt(p->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))

@@ -61,8 +61,9 @@ static void slow_side(struct packet_nic *p)
 		nic_ether_event(&p->eth, ev[i].data.fd, nic_ether_ours);
 	}
 	if (p->eth.paths.changed) {
-		p->eth.paths.changed = false;
 		p->eth.nic.info.mtu = p->eth.netif.mtu;
+		/* Without memory for the filter it is tried again at the next look. */
+		p->eth.paths.changed = packet_filter(p) != 0;
 	}
 	nic_paths_tick(&p->eth.paths, now);
 }

@@ -210,6 +210,18 @@ def test_routed__through_a_router_and_a_smaller_mtu(tool: Tool, family: str) -> 
         assert pick(got, "route")[-1]["mtu"] == 1300 - udp
 
 
+def test_routed__what_is_for_others_is_not_received(tool: Tool, family: str) -> None:
+    """A router that has the backend on the way forwards it, and has no buffer taken by it."""
+    with Net() as net:
+        a, router, b = net.routed()
+        router.device = "left"
+        beside = tool.start(router, "echo")
+        _, packets = send_and_dump(tool, a, b, getattr(b, family), count=20)
+        assert len(packets) == 20
+        stats = pick(beside.stop(), "stats")[0]
+        assert (stats["rx_packets"], stats["rx_malformed"]) == (0, 0)
+
+
 def test_other_traffic__ping_and_tcp_go_on_beside_it(pair, tool: Tool) -> None:
     a, b = pair
     server = tool.start(b, "echo")
@@ -236,6 +248,17 @@ def test_addresses__one_added_later_is_served(pair, tool: Tool) -> None:
 
     eventually(received, 12)
     assert pick(server.wait(), "packet")[0]["dst"] == "10.9.0.22"
+
+
+def test_addresses__each_of_many_is_served(pair, tool: Tool) -> None:
+    a, b = pair
+    many = [*(f"10.9.0.{n}" for n in range(100, 130)), *(f"fd09::1:{n}" for n in range(100, 130))]
+    b.address(*(f"{address}/{64 if ':' in address else 24}" for address in many))
+    server = tool.start(b, "echo")
+    for to in (many[0], many[29], many[30], many[59]):
+        got = tool.run(a, "--count", "3", "--window", "2", "--seconds", "0.3", "send", to)
+        assert {p["src"] for p in pick(got, "packet")} == {to}
+    server.stop()
 
 
 def test_addresses__the_answer_comes_from_the_one_that_was_asked(pair, tool: Tool) -> None:
