@@ -220,9 +220,8 @@ static int open_queues(struct homad *d, const struct nic_netif *netif, u32 most,
 }
 
 /* Opens a packet socket on a device that takes no AF_XDP, for the sake of peers that do: they send
- * natively, which UDP does not hear. If the reason is that somebody else has the device's queues
- * (-EBUSY), native packets are theirs, and answers to ours would be, too. */
-static int open_packet(struct homad *d, const char *name, int rc)
+ * natively, which UDP does not hear. If that fails, too, the reason is added to @err. */
+static int open_packet(struct homad *d, const char *name, char *err, size_t errlen)
 {
 	const struct homad_config *c = &d->config;
 	const struct nic_config config = {
@@ -230,9 +229,14 @@ static int open_packet(struct homad *d, const char *name, int rc)
 		.interface = name,
 		.address = c->address[0] ? c->address : NULL,
 	};
-	char err[256];
+	size_t used = strlen(err);
+	char why[256] = "";
+	int rc = open_port(d, name, &config, why, sizeof(why));
 
-	return rc == -EBUSY ? rc : open_port(d, name, &config, err, sizeof(err));
+	if (rc)
+		snprintf(err + used, errlen - used, "; and no packet socket: %s",
+			 why[0] ? why : strerror(-rc));
+	return rc;
 }
 
 /* Opens a device that is to be served over AF_XDP, by @most ports. */
@@ -252,7 +256,12 @@ static int open_one(struct homad *d, const char *name, u32 most, char *err,
 	if (rc)
 		return rc;
 	rc = open_queues(d, &netif, most, err, errlen);
-	if (rc && d->config.afxdp == 1 && !open_packet(d, name, rc)) {
+	if (rc && !err[0])
+		snprintf(err, errlen, "%s", strerror(-rc));
+	/* If somebody else has the device's queues (-EBUSY), native packets are theirs, and answers
+	 * to ours would be, too. */
+	if (rc && rc != -EBUSY && d->config.afxdp == 1 &&
+	    !open_packet(d, name, err, errlen)) {
 		homad_log(HOMAD_WARNING,
 			  "no AF_XDP on a device, Homa goes by a packet socket there and TCP stays the kernel's\tdevice=%s reason=\"%s\"",
 			  name, err);
@@ -307,7 +316,8 @@ static int open_devices(struct homad *d, char *err, size_t errlen)
 {
 	struct homad_config *c = &d->config;
 	struct homad_interfaces *in = &c->interfaces;
-	char why[256];
+	/* There may be two reasons. */
+	char why[512];
 	u32 i;
 	int rc = 0;
 

@@ -61,6 +61,20 @@ def test_native__a_port_without_a_server_is_said_to_be_one() -> None:
         assert done.returncode and "nobody serves" in done.stdout + done.stderr, done
 
 
+def test_reasons__both_are_said() -> None:
+    """Without the right to open raw sockets there is neither AF_XDP nor a packet socket."""
+    with Net() as net:
+        _, space = net.pair()
+        homad = Homad(space, PATIENT, prefix=[NO_BPF[0], f"{NO_BPF[1]},-net_raw"])
+        with finishing(homad):
+            homad.start()
+            said = homad.await_log("no AF_XDP on a device, Homa goes over UDP")
+            assert backends(homad) == ["memory", "udp"]
+            first, _, second = said.partition("; and no packet socket: ")
+            assert "AF_XDP sockets need root (CAP_NET_RAW)" in first, said
+            assert "packet sockets need root (CAP_NET_RAW)" in second, said
+
+
 @pytest.mark.parametrize("prefix", [[], NO_BPF])
 def test_queues__if_one_is_somebody_elses_none_is_taken(prefix: list[str]) -> None:
     """Half a device would lose what peers send to the other half; and nothing of us stays on it."""
