@@ -16,9 +16,8 @@
 
 struct nic;
 
-/* The most queues of a device that one nic of AF_XDP serves, and that all of them do. */
-#define NIC_QUEUES 16u
-#define NIC_QUEUES_ALL 64u
+/* The most queues of a device that AF_XDP serves, by one nic or by several. */
+#define NIC_QUEUES 64u
 
 /**
  * struct nic_config - how to open a backend
@@ -31,7 +30,7 @@ struct nic;
  * @udp_port: the local port for udp; 0 means 54321 if it is free, else any free port.
  * @queue: the first receive queue that afxdp serves.
  * @queues: the number of queues that afxdp serves from there on; 0 means all that the device
- *	uses, at most 16. Packets on a queue that nobody serves go to the kernel, which
+ *	uses, at most 64. Packets on a queue that nobody serves go to the kernel, which
  *	answers that it does not know the protocol.
  * @frames: the number of packet buffers; 0 means the backend's default.
  * @mode: the mode of afxdp: 1 generic (SKB), 2 native copy, 3 native zero-copy; with 0 it is

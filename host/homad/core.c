@@ -202,8 +202,7 @@ static int open_queues(struct homad *d, const struct nic_netif *netif, u32 most,
 	int rc = 0;
 
 	parts = homa_min_u32(parts, queues);
-	queues = homa_min_u32(queues, parts * NIC_QUEUES);
-	queues = homa_min_u32(queues, NIC_QUEUES_ALL);
+	queues = homa_min_u32(queues, NIC_QUEUES);
 	if (queues < netif->rx_queues)
 		homad_log(HOMAD_WARNING,
 			  "a device has more queues than can be served: what comes on the others is lost; have fewer (ethtool -L %s combined %u)\tdevice=%s queues=%u served=%u",

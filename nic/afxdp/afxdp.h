@@ -28,6 +28,9 @@
 #endif
 
 #define AFXDP_QUEUES_MAX NIC_QUEUES
+/* So many queues of a nic have as many frames as their rings take; more queues share that many, but
+ * each has two send rings' worth of them. */
+#define AFXDP_QUEUES_FULL 16u
 #define AFXDP_RING 4096	      /* descriptors per receive and fill ring */
 #define AFXDP_FILL 512	      /* frames that a fill ring has at least */
 #define AFXDP_TX_RING 1024    /* descriptors per send and completion ring */
@@ -126,6 +129,7 @@ struct afxdp_prog {
  * @n_free: the number of unused frames.
  * @rx_owned: the number of frames that the kernel has for receiving or the caller holds.
  * @rx_max: the most such frames, so that receiving never starves sending.
+ * @fill_most: the most frames that a fill ring gets, so that no queue starves another.
  * @multi_buffer: true if packets of the interface's MTU span several frames.
  * @units: true if TCP segments of up to 64 KB may come over several frames, which a kernel on a
  *	virtual device does not cut to the MTU.
@@ -165,6 +169,7 @@ struct afxdp {
 	u32 n_free;
 	u32 rx_owned;
 	u32 rx_max;
+	u32 fill_most;
 	bool multi_buffer;
 	bool units;
 	bool zero_copy;

@@ -106,11 +106,24 @@ static const struct nic_ops afxdp_ops = {
 	.update_stats = update_stats,
 };
 
+static void count_frames(struct afxdp *x, const struct nic_config *config)
+{
+	u32 full = homa_min_u32(x->n_queues, AFXDP_QUEUES_FULL);
+
+	x->frames = config->frames ? config->frames :
+				     full * (AFXDP_RING + 2 * AFXDP_TX_RING);
+	x->frames = homa_max_u32(x->frames, x->n_queues * 2 * AFXDP_TX_RING);
+	x->rx_max = x->frames - x->n_queues * AFXDP_TX_RING;
+	x->fill_most = AFXDP_RING;
+	/* A fifth of each queue's share is for packets that the caller holds. */
+	if (x->n_queues > full)
+		x->fill_most = homa_min_u32(AFXDP_RING,
+					    x->rx_max / x->n_queues * 4 / 5);
+}
+
 static int size_frames(struct afxdp *x, const struct nic_config *config,
 		       char *err, size_t errlen)
 {
-	u32 rx_share;
-
 	if (!x->eth.netif.rx_queues)
 		x->eth.netif.rx_queues = 1;
 	if (config->queue >= x->eth.netif.rx_queues ||
@@ -131,11 +144,7 @@ static int size_frames(struct afxdp *x, const struct nic_config *config,
 				x->n_queues, AFXDP_QUEUES_MAX);
 	x->units = x->eth.netif.virtual_device && config->mode != 3;
 	afxdp_size_frames(x);
-	rx_share = x->n_queues * AFXDP_RING;
-	x->frames = config->frames ? config->frames :
-				     rx_share + x->n_queues * 2 * AFXDP_TX_RING;
-	x->frames = homa_max_u32(x->frames, x->n_queues * 2 * AFXDP_TX_RING);
-	x->rx_max = x->frames - x->n_queues * AFXDP_TX_RING;
+	count_frames(x, config);
 	return 0;
 }
 

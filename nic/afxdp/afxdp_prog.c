@@ -20,8 +20,7 @@
 #include "bpf/homa_xdp.h"
 #include "bpf/nic_xdp_object.h"
 
-_Static_assert(HOMA_XDP_QUEUES == NIC_QUEUES_ALL,
-	       "the program knows so many queues");
+_Static_assert(HOMA_XDP_QUEUES == NIC_QUEUES, "the program knows so many queues");
 
 #define PROG_NAME "homa_xdp"
 /* The size in bytes of the bits for the ports of one queue. */

@@ -205,7 +205,7 @@ static int rx_queue(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkts,
 		q->burst = waiting;
 		if (waiting * AFXDP_BURSTS > q->fill_target)
 			q->fill_target = homa_min_u32(2 * waiting * AFXDP_BURSTS,
-						      AFXDP_RING);
+						      x->fill_most);
 	}
 	/* Headers were written by another core or a device: fetch them all at
 	 * once rather than wait for one after the other. */

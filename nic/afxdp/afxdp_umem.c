@@ -143,7 +143,7 @@ static int open_queue(struct afxdp *x, u32 i, u32 id, u32 bind_flags)
 
 	q->id = id;
 	q->jumbo = -1;
-	q->fill_target = AFXDP_RING;
+	q->fill_target = x->fill_most;
 	rc = xsk_socket__create_shared(&q->xsk, x->eth.netif.name, id, x->umem,
 				       &q->rx, &q->tx, &q->fill, &q->comp,
 				       &config);
@@ -284,6 +284,6 @@ void afxdp_fill_adapt(struct afxdp *x, struct afxdp_queue *q)
 	u32 least = x->eth.netif.virtual_device ? AFXDP_FILL : 2 * AFXDP_FILL;
 	u32 want = homa_max_u32(q->burst * AFXDP_BURSTS, least);
 
-	q->fill_target = homa_min_u32(want, AFXDP_RING);
+	q->fill_target = homa_min_u32(want, x->fill_most);
 	q->burst = 0;
 }

@@ -83,6 +83,24 @@ def test_dedicated__threads_serve_all_queues_of_a_device_that_has_more() -> None
             assert "queues 0-1 of 4" in log and "queues 2-3 of 4" in log, log
 
 
+def test_shared__one_thread_serves_all_queues_of_a_large_device() -> None:
+    """More than 16, whose buffers they then share. What comes on any of them is heard."""
+    with Net() as net:
+        a, b = net.pair(queues=24)
+        own = [f"10.9.0.{number}" for number in range(40, 64)]
+        a.address(*(f"{address}/24" for address in own))
+        settings = {**SLOW, "network": {"udp": False}}
+        first, second = (Host(space, Homad(space, settings)) for space in (a, b))
+        with finishing(first.homad, second.homad):
+            first.homad.start()
+            second.homad.start()
+            log = first.homad.log()
+            assert "queues 0-23 of 24" in log and "more queues than" not in log, log
+            echo_server(first, 4000)
+            for address in own:
+                second.run([CLIENT, "async", f"{address}:4000"], timeout=60)
+
+
 def test_dedicated__a_thread_without_work_sends_what_another_gave_to_its_device() -> None:
     """UDP is the first thread's, and the program the second's. The first has nothing to do, so it
     must hear of each request."""
