@@ -204,8 +204,9 @@ enum homa_stream_event_kind {
 	 * and they join the rest when there is some. */
 	HOMA_STREAM_UNJOINED,
 	/* CONNECT @token, which asked for it by HOMA_STREAM_OPT_BEGUN, is being opened in @slot,
-	 * whose @local says where it comes from. OPENED or FAILED follows. There is none if there
-	 * was no room for it. */
+	 * whose @local says where it comes from, unless @generation of the slot is another one when
+	 * that was read. OPENED or FAILED follows. There is none if there was no room for it, and
+	 * it wakes nobody who sleeps. */
 	HOMA_STREAM_BEGUN,
 };
 
@@ -247,7 +248,8 @@ enum {
  * Written by: homad, up to @remote, and the applications that hold the stream, from @rx_read on,
  * which are other cache lines; where the other side writes, too, the field says so. Read by: all
  * of them.
- * @generation: homad writes a number that tells this stream from others in the same slot.
+ * @generation: homad writes a number that tells this stream from others in the same slot, before
+ *	it writes anything else of the stream.
  * @state: homad sets bits of HOMA_STREAM_IS_OPEN and the constants after it.
  * @error: homad writes a positive errno if the stream has failed.
  * @rx_end: homad writes the position behind the last byte that has arrived in order.

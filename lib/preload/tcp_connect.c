@@ -107,9 +107,9 @@ static int ask_homad(struct homa_pl_sock *s, const struct sockaddr *local,
 		     const struct sockaddr *addr, socklen_t len,
 		     struct homa_stream **stream)
 {
-	bool named = s->status & O_NONBLOCK;
+	/* Another thread may ask for the name while this one waits in connect(). */
 	int rc = homa_stream_connect_with(homa_pl_streams(), &s->tcp->patience,
-					  local, addr, len, named, stream);
+					  local, addr, len, true, stream);
 
 	if (rc || local || !(s->status & O_NONBLOCK) ||
 	    homa_pl_tcp_knows_way(addr))

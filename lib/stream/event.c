@@ -74,21 +74,30 @@ static bool opened(struct homa_streams *ctx, const struct homa_stream_event *eve
 	return true;
 }
 
+/* Copies the own address of the stream that has @generation out of a slot; false if another stream
+ * has the slot by now. homad writes the number before the address, so an address of another stream
+ * is never seen with the number of this one after it. */
+static bool copy_local(const struct homa_stream_slot *slot, u32 generation,
+		       struct homa_stream_end *local)
+{
+	*local = slot->local;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&slot->generation, __ATOMIC_RELAXED) == generation;
+}
+
 /* A connection is being opened, and homad tells from where. */
 static bool begun(struct homa_streams *ctx, const struct homa_stream_event *event)
 {
 	struct homa_streams_wanted *wanted =
 		homa_streams_wanted(ctx, event->token);
-	const struct homa_stream_slot *slot;
+	struct homa_stream_end local;
 
 	if (!wanted || event->slot >= ctx->num_slots)
 		return false;
-	slot = &ctx->slots[event->slot];
-	/* It may have failed since, and another one may have the slot. */
+	/* It may have failed since. */
 	if (wanted->stream &&
-	    __atomic_load_n(&slot->generation, __ATOMIC_ACQUIRE) ==
-		    event->generation)
-		wanted->stream->begun = slot->local;
+	    copy_local(&ctx->slots[event->slot], event->generation, &local))
+		wanted->stream->begun = local;
 	return true;
 }
 

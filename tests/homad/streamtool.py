@@ -39,7 +39,14 @@ KICK_SUBMIT = 1
 CAN_UNJOINED = 512  # HOMA_SHM_CAN_UNJOINED
 EVICTED = 2  # enum homa_shm_state
 NEED_KICK = 128  # offset in struct homa_shm_header
-ARMED, COMMAND_TAIL, EVENT_TAIL, EVENT_HEAD = 64, 128, 256, 320  # in struct homa_stream_area
+ARMED, COMMAND_TAIL, COMMAND_HEAD, EVENT_TAIL, EVENT_HEAD = (
+    64,
+    128,
+    192,
+    256,
+    320,
+)  # in struct homa_stream_area
+OPT_BEGUN = 16  # HOMA_STREAM_OPT_BEGUN
 _END = struct.Struct("<16sHH")
 _COMMAND = struct.Struct("<HHIIIQ20s20s")
 _EVENT = struct.Struct("<HHIIIQQ")

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import re
 import signal
+import struct
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from netns import ROOT, eventually
 from homad import BUILD, Host, Process, needs_homad, needs_root, two_hosts
+from streamtool import ARMED, BEGUN, COMMAND_HEAD, CONNECT, OPT_BEGUN, Streams, load, mapped, store
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
@@ -61,6 +64,24 @@ else:
 def hosts() -> Iterator[tuple[Host, Host]]:
     with two_hosts(RULES) as both:
         yield both
+
+
+def test_connect__is_told_from_where_and_not_woken(hosts: tuple[Host, Host]) -> None:
+    """BEGUN is in the ring when the command has been taken, and who sleeps sleeps on."""
+    a, _ = hosts
+    nobody = "10.9.0.77"
+    a.space.ip("neigh", "add", nobody, "lladdr", "02:00:00:00:00:77", "dev", "eth0", "nud", "permanent")  # fmt: skip
+    streams = Streams(a.homad.socket)
+    with closing(streams.client):
+        store(streams.memory, ARMED, 1)
+        remote = struct.pack("<16sHH", mapped(nobody), 5000, 0)
+        streams.command(CONNECT, token=1, value=OPT_BEGUN, remote=remote)
+        eventually(lambda: load(streams.memory, COMMAND_HEAD) == 1)
+        # All that a round has to tell is told before the next one takes a command.
+        streams.command(CONNECT, token=2, remote=remote)
+        eventually(lambda: load(streams.memory, COMMAND_HEAD) == 2)
+        assert load(streams.memory, ARMED) == 1
+        assert [(kind, token) for kind, _, _, token in streams.poll()] == [(BEGUN, 1)]
 
 
 def words(host: Host, way: str, *rest: object) -> list[str]:

@@ -253,6 +253,7 @@ ENDLESS = (
     "listener_is_no_connection",
     "measured",
     "name_while_opening",
+    "name_while_waiting",
     "peek_waits",
     "receive_low_water",
     "receive_signalled",

@@ -174,6 +174,6 @@ const char *homad_stream_connect(struct homad_thread *t, struct homad_streams *s
 	stream->conn.user_timeout = c->slot * TAS_MSEC;
 	homad_stream_set_options(t, stream, c->value);
 	if (c->value & HOMA_STREAM_OPT_BEGUN)
-		homad_streams_tell_begun(t, stream);
+		homad_streams_tell_begun(stream);
 	return NULL;
 }

@@ -316,8 +316,7 @@ void homad_streams_tell(struct homad_thread *t, struct homad_streams *s,
 	homad_streams_touch(t, s);
 }
 
-void homad_streams_tell_begun(struct homad_thread *t,
-			      const struct homad_stream *stream)
+void homad_streams_tell_begun(const struct homad_stream *stream)
 {
 	struct homad_streams *s = stream->home;
 
@@ -325,7 +324,6 @@ void homad_streams_tell_begun(struct homad_thread *t,
 		return;
 	put_named(s, HOMA_STREAM_BEGUN, stream->slot, stream->generation,
 		  stream->token);
-	homad_streams_touch(t, s);
 }
 
 bool homad_streams_untold(const struct homad_streams *s)

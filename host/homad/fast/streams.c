@@ -71,6 +71,10 @@ static void fill_slot(struct homad_stream *stream)
 	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
 	const struct tas_pair *pair = &stream->conn.f.pair;
 
+	/* The number goes first: who copies an address looks afterwards whether it is still that of
+	 * the stream that is meant (lib/stream/event.c). */
+	__atomic_store_n(&slot->generation, stream->generation, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	slot->state = 0;
 	slot->error = 0;
 	slot->rx_end = slot->rx_read = 0;
@@ -88,7 +92,6 @@ static void fill_slot(struct homad_stream *stream)
 	slot->mss = slot->rtt_us = slot->cwnd = slot->retransmits = 0;
 	copy_end(&slot->local, pair->local, pair->local_port);
 	copy_end(&slot->remote, pair->remote, pair->remote_port);
-	__atomic_store_n(&slot->generation, stream->generation, __ATOMIC_RELEASE);
 }
 
 HOMA_STATIC_ASSERT((int)HOMAD_TCP_CONSTANT == TAS_CONSTANT,

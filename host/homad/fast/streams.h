@@ -211,9 +211,8 @@ bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s,
 void homad_streams_tell(struct homad_thread *t, struct homad_streams *s,
 			u16 kind, u64 token, int error);
 /** homad_streams_tell_begun() - say where a connection that is being opened comes from (BEGUN), if
- *  there is room for that. */
-void homad_streams_tell_begun(struct homad_thread *t,
-			      const struct homad_stream *stream);
+ *  there is room for that. It wakes nobody: who wants to know it waits for the command's end. */
+void homad_streams_tell_begun(const struct homad_stream *stream);
 /**
  * homad_streams_untold() - has something waited for room in the event ring, and is there
  * room now?

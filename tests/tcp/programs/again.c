@@ -75,6 +75,51 @@ static void name_while_opening__client(struct tcp_end *end)
 	end_server(end);
 }
 
+/* A thread that waits in connect(). */
+struct opening {
+	const union tcp_address *to;
+	socklen_t length;
+	int fd;
+	pid_t thread;
+};
+
+static void *open_it(void *arg)
+{
+	struct opening *o = arg;
+
+	__atomic_store_n(&o->thread, gettid(), __ATOMIC_RELEASE);
+	connect(o->fd, &o->to->any, o->length);
+	return NULL;
+}
+
+#define name_while_waiting__server serve_echo
+
+/* The same in another thread than the one that waits for the connection. */
+static void name_while_waiting__client(struct tcp_end *end)
+{
+	union tcp_address to = nobody(end), name, from;
+	struct opening o = { .to = &to, .length = end->length };
+	socklen_t length = sizeof(name);
+	pthread_t thread;
+
+	o.fd = tcp_socket(end);
+	SAME(pthread_create(&thread, NULL, open_it, &o), 0);
+	while (!__atomic_load_n(&o.thread, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	tcp_await_sleep(o.thread);
+	memset(&name, 0, sizeof(name));
+	MUST(getsockname(o.fd, &name.any, &length));
+	SAME(length, end->length);
+	from = source_for(&to, end->length);
+	EXPECT(name.v4.sin_port != 0);
+	if (from.any.sa_family == AF_INET)
+		SAME(name.v4.sin_addr.s_addr, from.v4.sin_addr.s_addr);
+	else
+		EXPECT(IN6_ARE_ADDR_EQUAL(&name.v6.sin6_addr, &from.v6.sin6_addr));
+	/* The end of the process is that of the thread, too. */
+	end_server(end);
+}
+
 #define refusal_told__server tcp_echo_later
 
 /* If a program has heard by SO_ERROR why a connection failed, the next connect() only says that it
@@ -264,9 +309,15 @@ static void listen_more__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_again_cases[] = {
-	TCP_CASE(name_while_opening), TCP_CASE(refusal_told),
-	TCP_CASE(refusal_untold),     TCP_CASE(connect_over),
-	TCP_CASE(connect_reset),      TCP_CASE(connect_no_address),
-	TCP_CASE(listener_dissolved), TCP_CASE(listener_connects),
-	TCP_CASE(listen_more),	      { 0 },
+	TCP_CASE(name_while_opening),
+	TCP_CASE(name_while_waiting),
+	TCP_CASE(refusal_told),
+	TCP_CASE(refusal_untold),
+	TCP_CASE(connect_over),
+	TCP_CASE(connect_reset),
+	TCP_CASE(connect_no_address),
+	TCP_CASE(listener_dissolved),
+	TCP_CASE(listener_connects),
+	TCP_CASE(listen_more),
+	{ 0 },
 };
