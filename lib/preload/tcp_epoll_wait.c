@@ -16,6 +16,8 @@
  * connections by the kernel may wait a little longer than bytes. */
 #define ASKED_NS 50000
 #define ASKED_OTHERS_NS 10000
+/* Our own descriptors in the kernel's set: of nudges, of homad's signals, and of a set in sets. */
+#define OWN_IN_SET 3
 
 /* Wake another thread that sleeps in the set for what is left: what this one has not taken, and
  * what may be ready still. The kernel does the same. */
@@ -133,18 +135,23 @@ static int without_ours(struct homa_pl_set *set, struct epoll_event *events,
 	return n;
 }
 
-/* Ask the kernel's set, and do not wait. Who takes homad's signal out of it takes the news. */
+/* Ask the kernel's set, and do not wait. Who takes homad's signal out of it takes the news. If our
+ * own descriptors are all that there was room for, the kernel has put them behind the others, so it
+ * is asked again. */
 static int kernel_events(struct homa_pl_set *set, int epfd,
 			 struct epoll_event *events, int max,
 			 const sigset_t *mask)
 {
 	const struct timespec now = { 0, 0 };
 	struct ours ours = { .nudged = false };
-	int n = homa_pl_kernel_wait(epfd, events, max, &now, mask);
+	int told, n, tries = OWN_IN_SET;
 
-	if (n < 0)
-		return -errno;
-	n = without_ours(set, events, n, &ours);
+	do {
+		told = homa_pl_kernel_wait(epfd, events, max, &now, mask);
+		if (told < 0)
+			return -errno;
+		n = without_ours(set, events, told, &ours);
+	} while (!n && told == max && tries--);
 	if (ours.signalled)
 		homa_pl_pump();
 	return n;
@@ -181,6 +188,12 @@ static int64_t enter(struct homa_pl_set *set, int epfd, int64_t until)
 	return go && homa_pl_may_sleep() ? until : 0;
 }
 
+/* Note that the kernel has had @n events to tell now. */
+static void note_asked(struct homa_pl_set *set, int n)
+{
+	__atomic_store_n(&set->asked_at, n ? 0 : homa_pl_now(), __ATOMIC_RELAXED);
+}
+
 /* Sleep in the set, which the thread has entered, until @until (ns) at most. Returns the number of
  * the kernel's events, or an error. @signalled becomes true if homad's signal has ended it. */
 static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
@@ -191,14 +204,16 @@ static int sleep_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events
 	unsigned int ran = homa_pl_signals.ran;
 	struct ours ours = { .nudged = false };
 	/* Events that have come go before a signal, and leave no error behind. */
-	int error = errno, n;
+	int error = errno, n, told;
 
 	pthread_cleanup_push(is_cancelled, &sleep);
-	n = homa_pl_wait_in_set(epfd, events, max, until, mask);
+	told = n = homa_pl_wait_in_set(epfd, events, max, until, mask);
 	homa_pl_hold_again(sleep.depth);
 	pthread_cleanup_pop(0);
 	if (n > 0)
 		n = without_ours(set, events, n, &ours);
+	/* If there was no room for more than ours, the kernel may have more to tell. */
+	note_asked(set, told == max ? told : n);
 	homa_pl_leave_set(set);
 	*signalled = ours.signalled;
 	/* The signal may have come before the kernel was called. */
@@ -250,12 +265,6 @@ static bool was_asked(const struct homa_pl_set *set)
 	return at && homa_pl_now() - at < (others ? ASKED_OTHERS_NS : ASKED_NS);
 }
 
-/* Note that the kernel has had @n events to tell now. */
-static void note_asked(struct homa_pl_set *set, int n)
-{
-	__atomic_store_n(&set->asked_at, n ? 0 : homa_pl_now(), __ATOMIC_RELAXED);
-}
-
 /* Ask the kernel for at most @max events. */
 static int ask(struct homa_pl_set *set, int epfd, struct epoll_event *events,
 	       int max, const sigset_t *mask)
@@ -301,7 +310,6 @@ static int wait_in(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
 		more = sleep_in(s, epfd, events, max, enter(set, epfd, until),
 				mask, &signalled);
 		slept = true;
-		note_asked(set, more);
 		if (more > 0)
 			break;
 		/* Events that have come are returned before EINTR. */

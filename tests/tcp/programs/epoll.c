@@ -392,6 +392,81 @@ static void epoll_room__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* A set is asked for one event at a time, a connection and a pipe are always ready in it, and it
+ * is in another set: they are told in turn. */
+static void epoll_in_turn__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set(), outer = new_set();
+	int pipes[2];
+
+	MUST(pipe(pipes));
+	MUST(write(pipes[1], "x", 1));
+	control(set, EPOLL_CTL_ADD, fd, EPOLLIN);
+	control(set, EPOLL_CTL_ADD, pipes[0], EPOLLIN);
+	control(outer, EPOLL_CTL_ADD, set, EPOLLIN);
+	tcp_tell(end);
+	SAME(tcp_poll(fd, POLLIN), POLLIN);
+	SAME(ready(outer, set, TCP_PATIENCE), EPOLLIN);
+	for (int i = 0; i < 20; i++) {
+		struct epoll_event one[2];
+
+		SAME(epoll_wait(set, &one[0], 1, 0), 1);
+		SAME(epoll_wait(set, &one[1], 1, 0), 1);
+		EXPECT(one[0].data.fd != one[1].data.fd);
+		SAME(ready(outer, set, 0), EPOLLIN);
+	}
+	tcp_receive(fd, 10, 0);
+	tcp_tell(end);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void epoll_in_turn__client(struct tcp_end *end)
+{
+	tens(end, 1);
+}
+
+/* What is ready is told at once, also just after the set was looked at in vain for it: to a wait
+ * of no time, and of a descriptor that was just added or armed. A connection is always ready. */
+static void epoll_all_told__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set(), pipes[2], others[2];
+	const uint32_t once = EPOLLIN | EPOLLONESHOT;
+	struct epoll_event events[4];
+
+	MUST(pipe(pipes));
+	MUST(pipe(others));
+	MUST(write(others[1], "x", 1));
+	control(set, EPOLL_CTL_ADD, fd, EPOLLIN);
+	control(set, EPOLL_CTL_ADD, pipes[0], EPOLLIN);
+	tcp_tell(end);
+	SAME(tcp_poll(fd, POLLIN), POLLIN);
+	for (int i = 0; i < 50; i++) {
+		char byte;
+
+		SAME(ready(set, fd, TCP_PATIENCE), EPOLLIN);
+		MUST(write(pipes[1], "x", 1));
+		SAME(epoll_wait(set, events, 4, 0), 2);
+		SAME(read(pipes[0], &byte, 1), 1);
+		SAME(ready(set, fd, TCP_PATIENCE), EPOLLIN);
+		control(set, EPOLL_CTL_ADD, others[0], once);
+		SAME(epoll_wait(set, events, 4, TCP_PATIENCE), 2);
+		SAME(ready(set, fd, TCP_PATIENCE), EPOLLIN);
+		control(set, EPOLL_CTL_MOD, others[0], once);
+		SAME(epoll_wait(set, events, 4, TCP_PATIENCE), 2);
+		control(set, EPOLL_CTL_DEL, others[0], 0);
+	}
+	tcp_receive(fd, 10, 0);
+	tcp_tell(end);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void epoll_all_told__client(struct tcp_end *end)
+{
+	tens(end, 1);
+}
+
 /* Many are ready, few are asked for: everybody has a turn. */
 static void epoll_fair__server(struct tcp_end *end)
 {
@@ -510,6 +585,8 @@ const struct tcp_case tcp_epoll_cases[] = {
 	TCP_CASE(epoll_closed),
 	TCP_CASE(epoll_added),
 	TCP_CASE(epoll_room),
+	TCP_CASE(epoll_in_turn),
+	TCP_CASE(epoll_all_told),
 	TCP_CASE(epoll_fair),
 	TCP_CASE(two_waiters),
 	{ 0 },
