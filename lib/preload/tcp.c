@@ -356,32 +356,50 @@ static int stop_listening(struct homa_pl_sock *s, int how)
 	return HOMA_PL_REAL(shutdown)(tcp->fd, how) ? -errno : 0;
 }
 
-int homa_pl_tcp_unlisten(struct homa_pl_sock *s)
+/* End the listener at homad and in the kernel, which nobody else does meanwhile. */
+static int end_listener(struct homa_pl_sock *s)
 {
 	const struct sockaddr none = { .sa_family = AF_UNSPEC };
-	struct homa_pl_tcp *tcp = s->tcp;
-	struct homa_stream *listener = tcp->stream;
-	int rc = tcp->stopped ? 0 : stop_listening(s, SHUT_RDWR), fd;
-	bool first;
+	int rc = s->tcp->stopped ? 0 : stop_listening(s, SHUT_RDWR);
 
 	if (rc)
 		return rc;
 	homa_pl_tcp_leave_listener(s);
-	if (HOMA_PL_REAL(connect)(tcp->fd, &none, sizeof(none)))
-		return -errno;
+	return HOMA_PL_REAL(connect)(s->tcp->fd, &none, sizeof(none)) ? -errno :
+									0;
+}
+
+int homa_pl_tcp_unlisten(struct homa_pl_sock *s)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	struct homa_stream *listener;
+	int rc, fd = -1;
+	bool mine;
+
 	homa_pl_tcp_lock();
-	/* Another thread may do the same. */
-	first = tcp->stream == listener;
-	fd = tcp->fd;
-	if (first) {
+	listener = tcp->stream;
+	mine = listener && tcp->listens && !tcp->begins;
+	if (mine)
+		__atomic_store_n(&tcp->begins, true, __ATOMIC_RELEASE);
+	homa_pl_tcp_unlock();
+	/* Another thread does the same. */
+	if (!mine) {
+		homa_pl_tcp_await_begin(tcp);
+		return 0;
+	}
+	rc = end_listener(s);
+	homa_pl_tcp_lock();
+	if (!rc) {
+		fd = tcp->fd;
 		homa_stream_set_user(listener, NULL);
 		__atomic_store_n(&tcp->stream, NULL, __ATOMIC_RELEASE);
 		tcp->listens = tcp->stopped = false;
 		tcp->fd = -1;
 	}
+	__atomic_store_n(&tcp->begins, false, __ATOMIC_RELEASE);
 	homa_pl_tcp_unlock();
-	if (!first)
-		return 0;
+	if (rc)
+		return rc;
 	homa_pl_close_own_fd(fd);
 	__atomic_store_n(&listened_at, homa_pl_now(), __ATOMIC_RELAXED);
 	homa_pl_tell(s);

@@ -95,8 +95,8 @@ struct homa_pl_tcp {
 	/* @connecting: the program has called connect() and does not know the result yet.
 	 * @open: the connection is open, and the program knows it. */
 	bool connecting, open;
-	/* A thread is asking homad for the connection, which the next calls of others shall find;
-	 * under homa_pl_tcp_lock(). */
+	/* A thread is asking homad for the connection, which the next calls of others shall find,
+	 * or ends the listener; under homa_pl_tcp_lock(). */
 	bool begins;
 	/* The program has heard why the connection failed; later calls only tell its end. */
 	bool error_told;

@@ -7,6 +7,8 @@
 
 /* Connections that are refused while others look. */
 #define REFUSED 300
+/* Times that two threads end a listener. */
+#define ENDINGS 100
 /* Threads that look. */
 #define LOOKERS 3
 
@@ -102,8 +104,58 @@ static void dissolved_while_read__client(struct tcp_end *end)
 	tcp_close(used.fd);
 }
 
+/* A listener, and two threads that end it at once. */
+struct ended {
+	int listener;
+	pthread_barrier_t both;
+};
+
+static void *end_it(void *argument)
+{
+	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	struct ended *ended = argument;
+
+	for (int i = 0; i < ENDINGS; i++) {
+		pthread_barrier_wait(&ended->both);
+		MUST(connect(ended->listener, &nobody, sizeof(nobody)));
+		pthread_barrier_wait(&ended->both);
+	}
+	return NULL;
+}
+
+static void dissolved_twice__server(struct tcp_end *end)
+{
+	struct ended ended = { .listener = tcp_bound(end) };
+	pthread_t other;
+
+	SAME(pthread_barrier_init(&ended.both, NULL, 2), 0);
+	SAME(pthread_create(&other, NULL, end_it, &ended), 0);
+	for (int i = 0; i < ENDINGS; i++) {
+		struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+
+		MUST(listen(ended.listener, 4));
+		pthread_barrier_wait(&ended.both);
+		MUST(connect(ended.listener, &nobody, sizeof(nobody)));
+		pthread_barrier_wait(&ended.both);
+	}
+	SAME(pthread_join(other, NULL), 0);
+	MUST(listen(ended.listener, 4));
+	tcp_ready();
+	tcp_echo(tcp_accept(ended.listener));
+	tcp_close(ended.listener);
+}
+
+static void dissolved_twice__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
 const struct tcp_case tcp_race_cases[] = {
 	TCP_CASE(refused_while_used),
 	TCP_CASE(dissolved_while_read),
+	TCP_CASE(dissolved_twice),
 	{ 0 },
 };
