@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import socket
 import time
 from pathlib import Path
@@ -226,6 +227,16 @@ while more := one.recv(1 << 20):
     text += more
 print(text.count(b"HTTP/1.1 200 "), text.count(b"HTTP/1.1 429 "), flush=True)
 """
+# Sends a byte of a request now and then, oftener than homad tries again to accept connections.
+TRICKLES = f"""
+import socket, time
+one = socket.create_connection(("127.0.0.1", {PORT}), timeout=30)
+one.sendall(b"GET /metrics HTTP/1.1\\r\\nX: ")
+print("ready", flush=True)
+while True:
+    one.sendall(b"x")
+    time.sleep(0.02)
+"""
 LOOKS = f"""
 import urllib.request as u
 print(u.urlopen("http://127.0.0.1:{PORT}/metrics", timeout=60).read().decode(), end="")
@@ -264,6 +275,24 @@ def test_http__a_user_who_asks_without_end_is_told_to_wait() -> None:
         answered, refused = map(int, host.run(by_user(1001, ASKS)).stdout.split())
         assert answered >= 10 and refused > 0 and answered + refused == 60
         assert host.run(by_user(0, ASKS)).stdout.split() == ["60", "0"]
+
+
+def test_http__is_open_again_after_a_lack_of_descriptors() -> None:
+    """Whoever sends a byte now and then does not keep it closed."""
+    with one_host(arguments=["--metrics", f"127.0.0.1:{PORT}"]) as host:
+        slow = host.start(by_user(1001, TRICKLES))
+        assert slow.line() == "ready"
+        parse(host.run(by_user(0, LOOKS)).stdout)
+        pid = host.homad.pid
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (1, hard))
+        looks = host.start(by_user(0, LOOKS))
+        time.sleep(1)  # until it has asked; if it has not, nothing is tested
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+        status, text, error = looks.wait(90)
+        assert status == 0, error
+        parse(text)
+        slow.stop(9)
 
 
 def test_loopback_port() -> None:

@@ -156,6 +156,55 @@ def test_mtu__other_sizes(tool: Tool, mtu: int) -> None:
         assert {p["hash"] for p in packets} == {content_hash(size, rpc=2 * i) for i in range(20)}
 
 
+def test_mtu__raised_while_it_is_open(pair) -> None:
+    """By a packet socket, which has buffers for that: what comes is longer than when it was opened."""
+    a, b = pair
+    tool = Tool("packet")
+    server = tool.start(b, "echo")
+    for space in (a, b):
+        space.ip("link", "set", "eth0", "mtu", "4000")
+
+    def answered() -> bool:
+        got = tool.run(a, "--size", "3800", "--count", "3", "--seconds", "0.5", "ping", b.v4)
+        return pick(got, "ping")[0]["received"] == 3
+
+    eventually(answered, 20)
+    server.stop()
+
+
+def test_full__a_slow_device_pushes_back(pair) -> None:
+    """A shaped interface fills the packet socket: packets wait, and none is lost."""
+    a, b = pair
+    a.run(["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "100mbit", "burst", "20k",
+           "limit", "60m"])  # fmt: skip
+    tool = Tool("packet")
+    server = tool.start(b, "echo")
+    got = tool.run(a, "--size", "1400", "--count", "3000", "--window", "300", "ping", b.v4)
+    stats = pick(got, "stats")[0]
+    assert stats["tx_full"] > 0 and stats["tx_errors"] == 0
+    # A busy machine may overrun a socket.
+    assert pick(got, "ping")[0]["received"] > 2900
+    server.stop()
+
+
+def test_loss__what_a_rule_drops_is_not_offered_again(pair, family: str) -> None:
+    """The kernel says ENOBUFS of it. What is behind it leaves."""
+    a, b = pair
+    assert icmp_echo(a, getattr(b, family))  # so that they know each other: no packet waits
+    protocol, at = ("ip", "9") if family == "v4" else ("ipv6", "6")
+    for words in (
+        "qdisc add dev eth0 root handle 1: htb default 20",
+        "class add dev eth0 parent 1: classid 1:10 htb rate 1gbit",
+        "class add dev eth0 parent 1: classid 1:20 htb rate 1gbit",
+        "qdisc add dev eth0 parent 1:10 pfifo limit 0",
+        f"filter add dev eth0 parent 1: prio 1 protocol {protocol} u32 match u8 146 0xff at {at} flowid 1:10",
+    ):
+        a.run(["tc", *words.split()])
+    got = Tool("packet").run(a, "--count", "5", "--seconds", "0.5", "send", getattr(b, family))
+    stats = pick(got, "stats")[0]
+    assert (stats["tx_errors"], stats["tx_packets"], stats["tx_full"]) == (5, 0, 0)
+
+
 def test_neighbour__unknown_is_resolved_and_packets_are_held(pair, tool: Tool, family: str) -> None:
     a, b = pair
     for space in (a, b):
