@@ -293,6 +293,9 @@ struct homak_sock {
 	bool shutdown;
 	/* True if a thread waits until there is room, see homak_sock_room(). */
 	bool tx_full;
+	/* True for a moment after a call has failed for want of memory or of RPCs, although
+	 * there is room: who polls is not to try again at once. sk_timer ends it. */
+	bool tx_short;
 	/* Links it into homak_net.socks. */
 	struct list_head all;
 	/* A sentence on the last error of a call, for HOMAIOCINFO. */

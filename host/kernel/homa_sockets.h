@@ -339,6 +339,11 @@ HOMAK_HOT int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
 bool homak_busy_poll(struct homak_sock *hsk, struct homak_waiter *waiter);
 /** homak_wait_room() - sleeps until there is room to send; 0 or an error as above. */
 int homak_wait_room(struct homak_sock *hsk, long *timeo);
+/** homak_short() - is told that a call, which does not wait, has failed because objects are short:
+ *  poll() says for a moment that there is no room, and wakes then. */
+void homak_short(struct homak_sock *hsk);
+/** homak_short_over() - sk_timer's function: that moment is over. */
+void homak_short_over(struct timer_list *timer);
 /** homak_wait_tick() - sleeps for a moment, when objects are short; 0 or an error as above. */
 int homak_wait_tick(struct homak_sock *hsk, long *timeo);
 /**

@@ -508,6 +508,8 @@ static noinline int homak_send_wait(struct homak_sock *hsk, struct msghdr *msg,
 	/* Also after an error: io_uring makes the same call again after EAGAIN, with what is left
 	 * of the message. */
 	iov_iter_revert(&msg->msg_iter, len - iov_iter_count(&msg->msg_iter));
+	if (!*timeo)
+		homak_short(hsk);
 	return homak_wait_tick(hsk, timeo);
 }
 

@@ -97,6 +97,7 @@ static int homak_init_sock(struct sock *sk)
 	hsk->destruct = sk->sk_destruct;
 	sk->sk_destruct = homak_pay_end;
 	sk->sk_write_space = homak_write_space;
+	timer_setup(&sk->sk_timer, homak_short_over, 0);
 	hsk->only_v6 = sk->sk_ipv6only;
 	/* Packets on their way use the socket without a reference. */
 	sock_set_flag(sk, SOCK_RCU_FREE);
@@ -176,6 +177,8 @@ static void homak_destroy_sock(struct sock *sk)
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
 	local_bh_enable();
 	homak_stop(hsk);
+	/* Nobody sends any more, so that it is not started again. */
+	sk_stop_timer_sync(sk, &sk->sk_timer);
 	while ((rc = homak_end_some(hsk))) {
 		/* There may be many RPCs, and little time of a processor for this thread. */
 		if (rc > 0) {
@@ -248,7 +251,7 @@ static __poll_t homak_poll(struct file *file, struct socket *sock,
 		WRITE_ONCE(hsk->tx_full, true);
 		smp_mb();
 	}
-	if (homak_sock_room(hsk))
+	if (homak_sock_room(hsk) && !READ_ONCE(hsk->tx_short))
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	return mask;
 }

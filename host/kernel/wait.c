@@ -238,22 +238,47 @@ HOMAK_HOT int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
 
 /* ---- room to send ---- */
 
-void homak_write_space(struct sock *sk)
+static void homak_room_wake(struct sock *sk)
 {
-	struct homak_sock *hsk = homak_sk(sk);
 	struct socket_wq *wq;
 
-	/* This comes after the bytes were subtracted; pairs with those who wait. */
-	smp_mb();
-	if (!READ_ONCE(hsk->tx_full) || !homak_sock_room(hsk))
-		return;
-	WRITE_ONCE(hsk->tx_full, false);
 	rcu_read_lock();
 	wq = rcu_dereference(sk->sk_wq);
 	if (skwq_has_sleeper(wq))
 		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
 							      EPOLLWRBAND);
 	rcu_read_unlock();
+}
+
+void homak_write_space(struct sock *sk)
+{
+	struct homak_sock *hsk = homak_sk(sk);
+
+	/* This comes after the bytes were subtracted; pairs with those who wait. */
+	smp_mb();
+	if (!READ_ONCE(hsk->tx_full) || !homak_sock_room(hsk))
+		return;
+	WRITE_ONCE(hsk->tx_full, false);
+	homak_room_wake(sk);
+}
+
+void homak_short(struct homak_sock *hsk)
+{
+	struct sock *sk = &hsk->inet.sk;
+
+	WRITE_ONCE(hsk->tx_short, true);
+	/* The RPCs that there may be, and memory, are not this socket's alone: nobody says when
+	 * there are more. So it is as in homak_wait_tick(). */
+	sk_reset_timer(sk, &sk->sk_timer, jiffies + 1);
+}
+
+void homak_short_over(struct timer_list *timer)
+{
+	struct sock *sk = container_of(timer, struct sock, sk_timer);
+
+	WRITE_ONCE(homak_sk(sk)->tx_short, false);
+	homak_room_wake(sk);
+	sock_put(sk);
 }
 
 int homak_wait_room(struct homak_sock *hsk, long *timeo)

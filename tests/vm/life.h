@@ -97,6 +97,7 @@ void life_pieces(void);
 void life_again(void);
 void life_no_rpcs(void);
 void life_ring(void);
+void life_no_rpcs_poll(void);
 
 #define LIFE_FAULTS_CHECKS                                                      \
 	{ "recvmsg() whose arguments end too early", life_args_end },           \
@@ -105,6 +106,7 @@ void life_ring(void);
 		{ "messages in pieces, empty ones and bad ones", life_pieces }, \
 		{ "no room, an answer, and the next one", life_again },         \
 		{ "no more RPCs, and a call that waits", life_no_rpcs },        \
+		{ "no more RPCs, and who polls", life_no_rpcs_poll },           \
 	{                                                                       \
 		"io_uring sends again what there was no room for", life_ring    \
 	}

@@ -7,6 +7,7 @@
 #include <linux/io_uring.h>
 #include <linux/sock_diag.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include "life.h"
 
@@ -442,7 +443,7 @@ static void *thread_sends(void *arg)
 	return NULL;
 }
 
-/* Begins as many requests of a byte as there may be. */
+/* Begins as many requests of a byte as there may be, some at least if there are none. */
 static void use_all_rpcs(const struct sock *s)
 {
 	unsigned int n;
@@ -453,7 +454,7 @@ static void use_all_rpcs(const struct sock *s)
 		if (!send_raw(s->fd, &server, size_of(family), "x", 1, &args,
 			      MSG_DONTWAIT))
 			continue;
-		CHECK(errno == EAGAIN && n, "not EAGAIN");
+		CHECK(errno == EAGAIN && (n || rpcs_of(s->fd)), "not EAGAIN");
 		return;
 	}
 	CHECK(0, "never full");
@@ -508,4 +509,43 @@ void life_ring(void)
 {
 	ring_make(&ring);
 	send_late(4055, ring_sends);
+}
+
+/* A program that polls until it may send, while there may be no more RPCs, is not told all the
+ * time that it may; nor is it forgotten. */
+void life_no_rpcs_poll(void)
+{
+	struct epoll_event event = { .events = EPOLLOUT | EPOLLET };
+	int set = epoll_create1(0), told = 0, i;
+	struct sock t, s;
+	struct pollfd p;
+
+	if (sysctl_set("max_rpcs", 16))
+		skip("net.homa.max_rpcs cannot be set");
+	t = serve_here(4056);
+	s = open_sock(family, 0);
+	p = (struct pollfd){ .fd = s.fd, .events = POLLOUT };
+	CHECK(set >= 0 && !epoll_ctl(set, EPOLL_CTL_ADD, s.fd, &event), "epoll");
+	for (i = 0; i < 100; i++) {
+		use_all_rpcs(&s);
+		/* If this thread had to wait long enough in between, it is told at once. */
+		told += poll(&p, 1, 0);
+		CHECK(poll(&p, 1, 60000 * patience()) == 1, "poll forgets");
+	}
+	CHECK(told < 100, "poll always says that there is room");
+	for (i = 0; i < 10; i++) {
+		while (epoll_wait(set, &event, 1, 0) > 0)
+			;
+		use_all_rpcs(&s);
+		CHECK(epoll_wait(set, &event, 1, 60000 * patience()) == 1,
+		      "epoll forgets");
+	}
+	sysctl_set("max_rpcs", 1000000);
+	CHECK(poll(&p, 1, 60000 * patience()) == 1, "no room");
+	CHECK(!send_raw(s.fd, &server, size_of(family), "x", 1,
+			&(struct homa_sendmsg_args){ 0 }, MSG_DONTWAIT),
+	      "a request when there may be more RPCs");
+	close(set);
+	close_sock(&s);
+	close_sock(&t);
 }

@@ -254,6 +254,34 @@ static void no_rpc(void)
 	hand_end(mute);
 }
 
+/* A program that polls until it may send, while there may be no RPC, is told so now and then: not
+ * at once, and not never. */
+static void no_rpc_poll(void)
+{
+	struct liar *mute = hand_listen(629);
+	struct link l = link_up(628);
+	struct pollfd p = { .fd = l.server, .events = POLLOUT };
+	struct sock s = open_sock(family, 0);
+	int told = 0, i;
+
+	/* The only RPC that there may be is not answered. */
+	request(&s, &mute->to, "x", 1, 0, 0);
+	CHECK(!sysctl_set("max_rpcs", 1), "max_rpcs");
+	for (i = 0; i < 20; i++) {
+		FAILS(send(l.server, "x", 1, MSG_DONTWAIT), EAGAIN);
+		/* If this thread had to wait long enough in between, it is told at once. */
+		told += poll(&p, 1, 0);
+		CHECK(poll(&p, 1, 60000 * patience()) == 1, "poll forgets");
+	}
+	CHECK(told < 20, "poll always says that there is room");
+	CHECK(!sysctl_set("max_rpcs", 1000000), "max_rpcs");
+	put(l.server, 1, 0, 1000, 1000);
+	get(l.client, 1, 0, 1000, 1000);
+	link_down(&l);
+	close_sock(&s);
+	hand_end(mute);
+}
+
 /* What nobody will read takes no memory, though the peer does not answer the reset. */
 static void unread(void)
 {
@@ -290,6 +318,7 @@ const struct check stream_ends[] = {
 	{ "SO_LINGER and SO_RCVLOWAT are inherited", inherited },
 	{ "poll waits for SO_RCVLOWAT", low_water },
 	{ "no RPC more", no_rpc },
+	{ "no RPC more, and who polls", no_rpc_poll },
 	{ "bytes that nobody will read", unread },
 };
 const size_t stream_num_ends = ARRAY_SIZE(stream_ends);

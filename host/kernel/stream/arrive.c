@@ -338,6 +338,7 @@ static u32 homak_answered(struct homak_conn *conn, u64 cookie,
 	}
 	if (homak_cookie_flags(cookie) & HOMAK_COOKIE_EDGE)
 		conn->edge_out = false;
+	conn->send_later = false;
 	if (*error && homak_answer_late(conn, homak_cookie_flags(cookie), n))
 		*error = 0;
 	else if (!*error)

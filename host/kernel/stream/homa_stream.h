@@ -262,6 +262,8 @@ enum homak_conn_state {
  * @out_bytes: the number of the stream's bytes in those requests.
  * @want_room: true if a thread of the program, or poll(), waits until more can be sent, or
  *	close() until all is answered (SO_LINGER).
+ * @send_later: true from when a call that does not wait has failed for want of memory or of RPCs,
+ *	until an answer comes or @timer fires: poll() says that nothing can be sent meanwhile.
  * @fin_sent: true if FIN was sent, so that no more bytes will be.
  * @fin_known: true if the peer has sent FIN, so that @fin is valid.
  * @fin: the offset at which the incoming stream ends.
@@ -299,6 +301,7 @@ struct homak_conn {
 	u32 out;
 	u32 out_bytes;
 	bool want_room;
+	bool send_later;
 	bool fin_sent;
 	bool fin_known;
 	u64 fin;

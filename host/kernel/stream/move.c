@@ -84,11 +84,12 @@ static bool homak_send_done(struct sock *sk)
 }
 
 /* Wakes the threads that wait to send a little later, so that a program which was told EAGAIN
- * tries again even if no answer comes. */
+ * tries again even if no answer comes; and not before, so that it does not do so all the time. */
 static void homak_send_later(struct homak_conn *conn)
 {
 	spin_lock(&conn->lock);
 	conn->want_room = true;
+	conn->send_later = true;
 	spin_unlock(&conn->lock);
 	homak_conn_delay(conn, HOMAK_SAY_LATER);
 }

@@ -197,6 +197,7 @@ void homak_say_timer(struct work_struct *work)
 	if (conn->want_room)
 		wake = HOMAK_WAKE_WRITE;
 	conn->want_room = false;
+	conn->send_later = false;
 	if (!closed && conn->sk && sock_flag(conn->sk, SOCK_KEEPOPEN)) {
 		again = conn->state != HOMAK_CONN_DEAD;
 		ask = conn->state == HOMAK_CONN_LIVE && !conn->out;

@@ -159,7 +159,8 @@ static __poll_t homak_poll_conn(struct sock *sk, struct homak_conn *conn)
 	if (conn->state == HOMAK_CONN_DEAD || (end && shut & SEND_SHUTDOWN))
 		mask |= EPOLLHUP;
 	if (conn->state == HOMAK_CONN_DEAD || shut & SEND_SHUTDOWN ||
-	    homak_conn_room(conn, (u32)READ_ONCE(sk->sk_sndbuf)))
+	    (!conn->send_later &&
+	     homak_conn_room(conn, (u32)READ_ONCE(sk->sk_sndbuf))))
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	else
 		conn->want_room = true;
