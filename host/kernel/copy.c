@@ -2,8 +2,8 @@
 /*
  * Between the kernel and the application's memory. Payload: the bytes of short packets are in the
  * buffer's linear part, those of others mostly in pages, which are copied from without what is
- * asked of the general way for each packet. And the arguments of calls, which are read and written
- * word by word: a function that copies any number of bytes takes longer for so few.
+ * asked of the general way for each packet. And the arguments of calls, which 64-bit kernels read
+ * and write word by word: a function that copies any number of bytes takes longer for so few.
  */
 #include <linux/instrumented.h>
 #include <linux/uaccess.h>
@@ -104,6 +104,9 @@ HOMAK_HOT int homak_copy_long(struct sk_buff *skb, u32 at, void __user *to, u32 
 
 /* ---- arguments ---- */
 
+/* HOMAK_COPY_ARGS is for tests of what is below for 32 bits. */
+#if defined(CONFIG_64BIT) && !defined(HOMAK_COPY_ARGS)
+
 HOMAK_HOT int homak_args_read_send(const struct homa_sendmsg_args __user *from,
 				   struct homa_sendmsg_args *args)
 {
@@ -167,3 +170,34 @@ fault:
 	user_write_access_end();
 	return -EFAULT;
 }
+
+#else
+
+/* Not every 32-bit processor's kernel has unsafe_get_user() for 64 bits (Arm's without CPU_SPECTRE
+ * has not), so here they are copied as any memory is. */
+
+int homak_args_read_send(const struct homa_sendmsg_args __user *from,
+			 struct homa_sendmsg_args *args)
+{
+	return copy_from_user(args, from, sizeof(*args)) ? -EFAULT : 0;
+}
+
+int homak_args_read(const struct homa_recvmsg_args __user *from,
+		    struct homa_recvmsg_args *args)
+{
+	return copy_from_user(args, from, sizeof(*args)) ? -EFAULT : 0;
+}
+
+int homak_args_write_whole(const struct homak_whole_cb *cb,
+			   struct homa_recvmsg_args __user *to)
+{
+	struct homa_recvmsg_args args = { 0 };
+
+	homak_whole_args(cb, &args);
+	return copy_to_user(to, &args,
+			    offsetof(struct homa_recvmsg_args, bpage_offsets[1])) ?
+		       -EFAULT :
+		       0;
+}
+
+#endif

@@ -63,7 +63,9 @@ static int homak_region_check(struct homak_sock *hsk,
 		return homak_error_text(
 			hsk, -EINVAL,
 			"SO_HOMA_RCVBUF: a region has 2,000,000 bytes and 64 KiB for each CPU, at most 4 GiB");
-	if (!args->start || !homak_region_mapped(args->start, args->length))
+	/* On 32-bit processors an address has fewer bits than the field. */
+	if (!args->start || args->start != (unsigned long)args->start ||
+	    !homak_region_mapped(args->start, args->length))
 		return homak_error_text(
 			hsk, -EFAULT,
 			"SO_HOMA_RCVBUF: there is no memory at that address");

@@ -81,7 +81,10 @@ def _compile_module(tree: Tree, kernel: Path, module: Path) -> list[str]:
             shutil.copytree(tree.root / folder, module / folder)
     own = tree.root / "host/kernel"
     objects = [str(f.relative_to(own).with_suffix(".o")) for f in sorted(own.rglob("*.c"))]
-    return _make(kernel, module, objects, "HOMA_KUNIT=y", "HOMA_PARTS=y", "KCFLAGS=-Werror", "W=1")
+    how = ["HOMA_KUNIT=y", "HOMA_PARTS=y", "W=1"]
+    found = _make(kernel, module, objects, *how, "KCFLAGS=-Werror")
+    # What 32-bit kernels have instead.
+    return found or _make(kernel, module, ["copy.o"], *how, "KCFLAGS=-Werror -DHOMAK_COPY_ARGS")
 
 
 def _make(kernel: Path, module: Path, objects: list[str], *arguments: str) -> list[str]:

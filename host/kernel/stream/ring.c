@@ -16,6 +16,13 @@
 #include "homa_stream.h"
 #include "homa_sockets.h"
 
+/* Returns where the page begins that the byte at @offset is in. PAGE_MASK has 32 bits on 32-bit
+ * processors, and an offset more. */
+static u64 homak_ring_page(u64 offset)
+{
+	return round_down(offset, PAGE_SIZE);
+}
+
 static struct page **homak_ring_place(const struct homak_ring *ring, u64 offset)
 {
 	u32 place;
@@ -88,7 +95,7 @@ int homak_ring_pages(struct homak_ring *ring, u64 from, u64 to)
 	int err = homak_ring_tables(ring);
 	u64 at;
 
-	for (at = from & PAGE_MASK; !err && at < to; at += PAGE_SIZE) {
+	for (at = homak_ring_page(from); !err && at < to; at += PAGE_SIZE) {
 		struct page **place = homak_ring_place(ring, at);
 
 		if (!*place)
@@ -102,7 +109,7 @@ int homak_ring_write(struct homak_ring *ring, u64 to, struct sk_buff *skb,
 {
 	while (n) {
 		struct page *page = *homak_ring_place(ring, to);
-		u32 in = (u32)(to & ~PAGE_MASK);
+		u32 in = offset_in_page(to);
 		u32 some = min(n, (u32)PAGE_SIZE - in);
 		int err;
 
@@ -171,7 +178,7 @@ size_t homak_ring_copy(const struct homak_ring *ring, u64 from, size_t n,
 
 	while (done < n) {
 		struct page *page = *homak_ring_place(ring, from + done);
-		size_t in = (size_t)((from + done) & ~PAGE_MASK);
+		size_t in = offset_in_page(from + done);
 		size_t some = min(n - done, PAGE_SIZE - in), copied;
 
 		if (WARN_ON_ONCE(!page))
@@ -189,7 +196,7 @@ void homak_ring_free(struct homak_ring *ring, u64 upto)
 {
 	u64 at;
 
-	for (at = ring->read & PAGE_MASK; at + PAGE_SIZE <= upto;
+	for (at = homak_ring_page(ring->read); at + PAGE_SIZE <= upto;
 	     at += PAGE_SIZE) {
 		struct page **place = homak_ring_place(ring, at);
 
