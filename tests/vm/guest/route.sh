@@ -78,6 +78,32 @@ ip -n a -6 route add fd7::1 via fd1::2
 expect "a message goes to b" reaches b c
 expect "and by IPv6" reaches b c 6
 
+# Priorities, which are in the field that rules call TOS, choose no way.
+ip -n a -6 route add fd7::1 via fd2::2 table 101
+ip -n a route add 10.7.0.1 via 10.2.0.2 table 101
+for tos in 0x20 0x40 0x60 0x80 0xa0 0xc0 0xe0; do
+	ip -n a -6 rule add tos $tos lookup 101
+	# Not every kernel and ip has rules for these bits of IPv4's field.
+	ip -n a rule add tos $tos lookup 101 2>/dev/null ||
+		ip -n a rule add dscp $((tos >> 2)) lookup 101 2>/dev/null
+done
+expect "rules look at the traffic class" sh -c "ip -n a -6 route get fd7::1 tos 0xe0 | grep 'via fd2::2'"
+expect "to b, whatever they say" reaches b c
+expect "and by IPv6, whatever they say" reaches b c 6
+for tos in 0x20 0x40 0x60 0x80 0xa0 0xc0 0xe0; do
+	ip -n a -6 rule del tos $tos lookup 101
+	ip -n a rule del tos $tos lookup 101 2>/dev/null ||
+		ip -n a rule del dscp $((tos >> 2)) lookup 101 2>/dev/null
+done
+ip -n a -6 rule add ipproto 146 lookup 101
+expect "to c by IPv6 if a rule says so of protocol 146" reaches c b 6
+ip -n a -6 rule del ipproto 146 lookup 101
+ip -n a rule add ipproto 146 lookup 101
+expect "and by IPv4" reaches c b
+ip -n a rule del ipproto 146 lookup 101
+expect "to b without it" reaches b c
+expect "and by IPv6, too" reaches b c 6
+
 # Routes of others.
 ip netns add d
 ip link add eth1 netns d type veth peer name eth2 netns d
