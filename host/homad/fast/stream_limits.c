@@ -22,6 +22,9 @@
 
 /* ---- rules ---- */
 
+HOMA_STATIC_ASSERT((int)HOMAD_TCP_CONSTANT == TAS_CONSTANT,
+		   "a rule's words are the engine's, in its order");
+
 static bool prefix_has(const struct homad_tcp_rule *rule, const u8 ip[16])
 {
 	u32 whole = rule->prefix / 8, rest = rule->prefix % 8;

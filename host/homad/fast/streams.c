@@ -94,9 +94,6 @@ static void fill_slot(struct homad_stream *stream)
 	copy_end(&slot->remote, pair->remote, pair->remote_port);
 }
 
-HOMA_STATIC_ASSERT((int)HOMAD_TCP_CONSTANT == TAS_CONSTANT,
-		   "a rule's words are the engine's, in its order");
-
 /* Applies the limits and the congestion control of the stream's rule. */
 static void treat(struct homad_stream *stream,
 		  const struct homad_policy *policy, int part, bool counted)
