@@ -110,7 +110,7 @@ def test_nobody__is_said_at_once(guest: Guest) -> None:
 
 
 @pytest.mark.once
-def test_auto__takes_the_kernel(guest: Guest, server: None) -> None:
+def test_auto__takes_the_kernel(guest: Guest) -> None:
     """Unless something is asked for that is not the kernel's to give."""
     script = """
     api_server 4321 >/run/auto 2>&1 & p=$!
