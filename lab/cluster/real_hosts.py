@@ -16,7 +16,7 @@ from functools import partial
 
 from lab.bench import results
 from lab.cluster import lateness, nodes, simulated
-from lab.cluster.points import LEVELS, Point
+from lab.cluster.points import Point
 from lab.cluster.real_and_simulated import Compared, Idle, doubts_of, from_json, rows_of
 from lab.cluster.run import DRAIN_S, IDLE_S, LIMIT_S, idle_jobs, idle_of
 from lab.cluster.setup import Setup, warmup_s
@@ -27,6 +27,7 @@ from lab.inventory import preflight, ssh
 from lab.inventory.hosts import Inventory
 from lab.inventory.remote import Reached
 from lab.net.runner import Job, run_jobs
+from lab.units import format_rate
 
 START_S, START_HOST_S = 5.0, 0.1  # from the first connection over SSH to the first arrival
 NEVER = (0.0, 0.0)  # is measured here: only the hosts' clocks count
@@ -50,15 +51,32 @@ def ready(inventory: Inventory) -> None:
 
 
 def fitting(inventory: Inventory, points: list[Point]) -> list[Point]:
-    """`points` with as many priorities as the switch has; of figures about their number those that it
+    """`points` with as many priorities as the switch has; of a figure about their number those that it
     has. A UsageError for a transport that cannot be had without changing the hosts."""
-    found = []
     for point in points:
         if point.transport not in ("homa", "tcp", "tcp-pool"):
             raise UsageError(f"--transports {point.transport}: nothing is set up on real hosts")
-        if point.levels == max(LEVELS) or point.levels <= inventory.priorities:
-            found.append(replace(point, levels=min(point.levels, inventory.priorities)))
-    return found
+    if len({point.levels for point in points if point.transport == "homa"}) > 1:
+        return [
+            point
+            for point in points
+            if point.transport != "homa" or point.levels <= inventory.priorities
+        ]
+    return [replace(point, levels=min(point.levels, inventory.priorities)) for point in points]
+
+
+def check(setup: Setup, points: list[Point]) -> None:
+    """A UsageError for what cannot be measured as it is asked for."""
+    rate, _ = setup.rate(points)
+    if rate != setup.link_bps:
+        raise UsageError(
+            f"--link {format_rate(setup.link_bps)}: the simulator has no such rate; it has "
+            f"{format_rate(rate)}"
+        )
+    if setup.via == "service" and len({point.levels for point in points}) > 1:
+        raise UsageError(
+            "--via service: a homad of yours has one number of priorities, and this figure several"
+        )
 
 
 def measure(
@@ -66,6 +84,7 @@ def measure(
     tell: Callable[[Compared], None],
 ) -> list[Compared]:  # fmt: skip
     """All points, each told as soon as it is there; those that are kept are not measured."""
+    check(setup, points)
     ready(inventory)
     rate, _ = setup.rate(points)
     network = Network([Reached(host) for host in inventory.hosts], rate)

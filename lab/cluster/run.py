@@ -130,6 +130,9 @@ def idle_jobs(
     client, server = switch.hosts[:2]
     program, options = nodes.program(point), nodes.options(setup, point, switch.rate_bps)
     serve = [*program, "server", "--bind", f"{server.address}:{nodes.PORT}", *options]
+    if setup.real:
+        # It ends also if nobody can tell it to.
+        serve += ["--duration", f"{LIMIT_S:g}"]
     ask = [
         *program,
         "client",

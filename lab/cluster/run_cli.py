@@ -49,12 +49,14 @@ def run(
     dilate: float = typer.Option(
         0.0, help="Factor by which links are slower; 0: so that processors are not the limit."
     ),
-    mtu: int = typer.Option(arguments.MTU, help="MTU of all links, in bytes."),
+    mtu: int = typer.Option(
+        arguments.MTU, help="MTU of all links, in bytes; an inventory says its own."
+    ),
     buffer: str = typer.Option(arguments.BUFFER, help="Bytes of a port's buffer."),
     workloads: str = typer.Option("", help="Only these workloads, like w4,w5.", show_default=False),
     transports: str = typer.Option(
         "",
-        help="homa, tcp (32 streams per peer), tcp-pool, tcp-bbr, tcp-homad (TCP by homads); coexist: homa, homa-flat (1 priority), "
+        help="homa, tcp (32 streams per peer), tcp-pool, and in a lab tcp-bbr, tcp-homad (TCP by homads); coexist: homa, homa-flat (1 priority), "
         "homa-shared (homad carries RPCs and streams), tcp; incast: homa, homa-free (no incast "
         "control), tcp; failures, sustained: homa, tcp.",
         show_default=False,

@@ -121,9 +121,11 @@ def summary(name: str, points: Sequence[Compared]) -> list[dict[str, object]]:
         pairs = {w: [getattr(one.rows[0], w)["p99"] for one in homa] for w in ("lab", "sim")}
         if FIGURES[name].varies == "levels":
             # Two levels to all of them.
-            what = "shortest tenth, P99 with 2 levels to 8"
             chosen = [one.levels for one in homa]
-            two, all_of = chosen.index(2), chosen.index(8)
+            if 2 not in chosen or max(chosen) == 2:
+                return found
+            what = f"shortest tenth, P99 with 2 levels to {max(chosen)}"
+            two, all_of = chosen.index(2), chosen.index(max(chosen))
             spread = {w: _over(v[two], v[all_of]) for w, v in pairs.items()}
         else:
             what = "Homa, shortest tenth, P99, largest to smallest of the loads"

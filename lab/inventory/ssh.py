@@ -23,6 +23,9 @@ from lab.paths import BUILD, ROOT
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _PIP_S = 300
 CONNECT_S, SCRIPT_S = 15, 30
+KEEPALIVE_S = (
+    5  # between two questions whether the host is there; after three without an answer it is not
+)
 _MOST = 100_000  # characters of a host's answer
 
 
@@ -74,6 +77,7 @@ def connect(host: dict):  # noqa: ANN201 (asyncssh is imported late)
         username=host["user"],
         connect_timeout=CONNECT_S,
         login_timeout=CONNECT_S,
+        keepalive_interval=KEEPALIVE_S,
         **files,
     )
 

@@ -189,6 +189,7 @@ def test_summary__of_each_figure() -> None:
     assert row["lab"] == row["sim"] == 20 and row["paper"] == pytest.approx(19.33, abs=0.01)
     five = [_compared("homa", p99, levels) for p99, levels in ((50e3, 1), (30e3, 2), (20e3, 8))]
     assert show.summary("fig5", five)[0]["lab"] == 1.5
+    assert show.summary("fig5", five[:2]) == []
     six = [
         _compared("homa", p99, load=load) for p99, load in ((40e3, 0.8), (25e3, 0.4), (20e3, 0.08))
     ]

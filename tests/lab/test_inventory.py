@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from test_net import wait_until
 
 from lab.cluster import real_hosts
 from lab.cluster.points import points_of
+from lab.cluster.setup import Setup
 from lab.errors import LabError, UsageError
 from lab.inventory import hosts, preflight, remote, ssh
 from lab.net import homad
@@ -318,7 +320,24 @@ def test_run__wrong(cli, tmp_path: Path, words: list[str], said: str) -> None:
 def test_levels__only_those_that_the_switch_has(tmp_path: Path) -> None:
     inventory = _load(tmp_path, TEXT.replace("priorities = 8", "priorities = 2"))
     found = real_hosts.fitting(inventory, points_of("fig5", ("w5",), ("homa",)))
-    assert [point.levels for point in found] == [1, 2, 2]
+    assert [point.levels for point in found] == [1, 2]
+    (one,) = real_hosts.fitting(inventory, points_of("fig3", ("w4",), ("homa",)))
+    assert one.levels == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"link_bps": 15 * 10**9}, "no such rate"), ({"via": "service"}, "one number of priorities")],
+)
+def test_real__what_cannot_be_measured(change: dict, said: str) -> None:
+    setup = Setup(
+        hosts=2, link_bps=10**10, dilate=1, mtu=1500, buffer=325_000, seed=1, messages=12_000,
+        longest_s=300, via="program", real="a b",
+    )  # fmt: skip
+    points = points_of("fig5", ("w5",), ("homa",))
+    real_hosts.check(setup, points)
+    with pytest.raises(UsageError, match=said):
+        real_hosts.check(replace(setup, **change), points)
 
 
 def test_remote__words_end_with_their_shell() -> None:
